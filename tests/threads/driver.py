@@ -272,6 +272,8 @@ class Driver:
             clock=self.clock,
             **options,
         )
+        self.parent: str | None = None
+        """The thread below which `reach` opens those that it walks."""
         self._keys = itertools.count(1)
 
     def again(self) -> Driver:
@@ -345,7 +347,7 @@ class Driver:
 
     def _begun(self, **mood: str) -> Thread:
         self.mind.mood = mood
-        return self.open(policy=Policy())
+        return self.open(policy=Policy(), parent=self.parent)
 
     def _to_proposed(self) -> Thread:
         return self._begun()
@@ -418,7 +420,7 @@ class Driver:
         return self._after("awaiting_redirect", "plain", "fail")
 
     def _to_monitoring(self) -> Thread:
-        return self.open(children=[self.cause(), self.cause()])
+        return self.open(children=[self.cause(), self.cause()], parent=self.parent)
 
     def _to_cleaning_up(self) -> Thread:
         return self.answer(self._to_awaiting_intent_confirmation().id, "clean_up")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "packages" / "threads" / "src"
-QUICK = ("test_defects.py", "test_walks.py", "test_engine_properties.py", "test_statement.py", "test_processes.py")
+QUICK = tuple(f"test_{name}.py" for name in ("cells", "statement", "defects", "walks", "engine_properties"))
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Mutant:
 
 WALKS, DEFECTS, MACHINE = "test_walks.py", "test_defects.py", "test_engine_properties.py::TestThreads"
 END = f"{WALKS}::test_a_golden_walk_comes_to_its_end"
+CELLS = "test_cells.py::test_a_trigger_that_a_phase_lacks_is_refused_and_moves_nothing"
 LATE = f"{WALKS}::test_a_result_that_comes_after_the_end_is_a_late_report"
 MUTANTS: Mapping[str, Mutant] = {
     "works are not written": Mutant("_entry.py", "        works=works,\n", "        works=(),\n", f"{END}[W2]"),
@@ -54,7 +55,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "_engine/_submit.py",
         "if now is None or now.id != card:",
         "if False:",
-        f"{DEFECTS}::test_d05_an_old_hash_after_an_edit_is_refused",
+        f"{END}[W29]",
     ),
     "a lost lease does not matter": Mutant(
         "_engine/_submit.py",
@@ -127,7 +128,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "_decide/__init__.py",
         "    if (phase, trigger) not in CELLS:\n",
         "    if (phase, trigger) not in CELLS and not phase.is_terminal:\n",
-        "",
+        f"{CELLS}[dismissed]",
     ),
     "a late job brings its thread back": Mutant(
         "_engine/_engine.py",
@@ -159,13 +160,13 @@ MUTANTS: Mapping[str, Mutant] = {
         "_policy.py",
         "            _auto(spec),\n",
         "",
-        "test_statement.py::test_gates_pass_as_the_statement_passes",
+        "test_statement.py::test_under_the_loosest_policy_only_an_action_that_says_auto_passes[plain]",
     ),
     "a parent ends with its first child": Mutant(
         "_decide/_system.py",
         "    if all(known.values()):\n",
         "    if any(known.values()):\n",
-        "",
+        f"{END}[W25]",
     ),
     "a refused budget is not judged": Mutant(
         "_rules.py",
@@ -189,7 +190,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "_entry.py",
         'NewWork(kind="timeout", due_at=at + timer, urgency=SOON)',
         'NewWork(kind="timeout", due_at=at, urgency=SOON)',
-        "",
+        f"{END}[W8]",
     ),
 }
 

@@ -119,6 +119,17 @@ def test_an_action_that_reaches_others_needs_a_person_under_every_policy(
     assert "auto" in {failed.gate for failed in card.why_asking}
 
 
+def test_a_process_that_dies_before_it_wrote_a_letter_holds_it_up_for_half_a_minute(world: World) -> None:
+    thread = world.proposed("inject_guidance", {"text": "Read the log first."})
+    (card,) = world.threads.cards()
+    world.threads.answer(card, "approve", by=MARA)
+    with world.engine.store.write() as writing:
+        assert writing.claim(now=world.clock(), lease="dead", has=world.engine.has, leases={}, most={})
+    world.clock.advance(31)
+    world.threads.drain()
+    assert [letter.thread_id for letter in world.letters()] == [thread.id]
+
+
 def test_a_hand_off_ends_the_thread_with_whom_it_went_to(world: World) -> None:
     thread = world.approved("hand_off", {"to": "the web team", "reason": "their service"})
     assert thread.phase.value == "handed_off"

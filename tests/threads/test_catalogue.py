@@ -104,6 +104,8 @@ WRONG: dict[str, Callable[[], Action]] = {
     "deadline_s": lambda: Action("a", Deploy, done, deadline_s=math.nan),
     "risk": lambda: Action("a", Deploy, done, risk=Risk(regret="awful")),  # type: ignore[arg-type]
     "risk ": lambda: Action("a", Deploy, done, risk=Risk(amplifiers={"noise"})),  # type: ignore[arg-type]
+    "risk  ": lambda: Action("a", Deploy, done, risk="high"),  # type: ignore[arg-type]
+    "risk   ": lambda: Action("a", Deploy, done, risk=Risk(amplifiers="cost")),  # type: ignore[arg-type]
 }
 
 

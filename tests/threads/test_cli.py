@@ -82,7 +82,8 @@ def test_list_shows_live_threads_with_their_open_cards(driver: Driver, command: 
     (found,) = command.json("list", "--phase", "dismissed", "--all")
     assert found["phase"] == "dismissed"
     code, out, err = command("list", "--run", "run-9")
-    assert (code, out, err) == (0, "", "no threads found\n")
+    assert (code, out, err) == (0, "", "no such thread is live; --all shows those that have ended\n")
+    assert command("list", "--all", "--run", "run-9") == (0, "", "there is no such thread\n")
 
 
 def test_an_unknown_phase_names_the_valid_ones(command: Command) -> None:
@@ -121,7 +122,7 @@ def test_an_answer_goes_in_the_log_with_the_login_name_and_the_work_is_left_to_i
     thread = driver.reach("awaiting_confirmation")
     out = command.ok("answer", f"{thread.id}.{thread.entered}", "approve")
     assert out.splitlines()[0].startswith(f"{thread.id}  executing")
-    assert "a process that has the required action" in out
+    assert "it continues in a process that has the code" in out
     assert driver.hands.calls == []
     (approved,) = [event for event in driver.threads.log(thread.id) if event.kind == "action_approved"]
     assert (approved.actor.kind, approved.actor.name) == ("person", getpass.getuser())

@@ -378,7 +378,7 @@ class ThreadsMachine(RuleBasedStateMachine):
 
 TestThreads = ThreadsMachine.TestCase
 TestThreads.settings = settings(
-    max_examples=300 if WHOLE else 12,
+    max_examples=300 if WHOLE else 15,
     stateful_step_count=60 if WHOLE else 30,
     phases=[*Phase] if WHOLE else [Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes minutes
     deadline=None,

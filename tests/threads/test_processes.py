@@ -10,7 +10,7 @@ import pytest
 from tests.threads.checks import check, check_rest
 from tests.threads.driver import Clock, Driver, Hands
 from tests.threads.processes import Other, others
-from tests.whole import WHOLE
+from tests.whole import WHOLE, in_whole
 
 PROCESSES = [2, 4] if WHOLE else [2]
 THREADS = 100 if WHOLE else 12
@@ -53,6 +53,7 @@ def test_processes_that_drain_one_file_do_each_work_once(tmp_path: Path, number:
         assert driver.threads.doctor() == ()
 
 
+@in_whole
 @pytest.mark.parametrize("number", PROCESSES)
 def test_a_key_that_processes_open_at_the_same_time_is_one_thread(tmp_path: Path, number: int) -> None:
     file = tmp_path / "threads.db"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_threads._phases import Phase, Stage
+from reasonblocks_threads._phases import CardKind, Phase, Stage
 from reasonblocks_threads._render import BAR, EVIDENCE_SHOWN, HANG, WIDTH, render_text, why
 from reasonblocks_threads._values import Answer, Card, Evidence, Fact, Failed, Gate, Risk, Spent
 from tests.whole import QUICK_EXAMPLES, WHOLE
@@ -163,6 +163,26 @@ def test_only_the_newest_evidence_is_shown_and_private_text_is_named() -> None:
     assert "text 2\n" in shown
     assert '"e13" "step" (private)' in shown
     assert "  and 2 older pieces" in shown
+
+
+def test_a_text_of_several_lines_breaks_at_its_lines_and_between_words() -> None:
+    text = "Observed:\n- step 2\n" + "eleven char " * 12
+    rows = [line for line in render_text(replace(CARD, parameters={"text": text})).split("\n") if line.startswith(BAR)]
+    first, second, third, fourth = rows[1:]
+    assert first == f'{BAR}text = "Observed:\\n'
+    assert second == f"{BAR}{HANG}- step 2\\n"
+    assert third == f"{BAR}{HANG}{'eleven char ' * 7}"
+    assert fourth == f'{BAR}{HANG}{"eleven char " * 5}"'
+
+
+def test_a_redirect_is_counted() -> None:
+    assert "\nRedirected once\n" in render_text(replace(CARD, redirects=1))
+    assert "\nRedirected 2 times\n" in render_text(replace(CARD, redirects=2))
+
+
+@pytest.mark.parametrize("kind", ["review", "redirect"])
+def test_a_card_after_the_action_names_who_approved_it(kind: CardKind) -> None:
+    assert '\nApproved by: "mara"\n' in render_text(replace(CARD, kind=kind, author="mara", confidence=None))
 
 
 def test_every_gate_has_words() -> None:

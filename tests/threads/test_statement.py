@@ -195,6 +195,17 @@ def test_a_stricter_policy_never_passes_what_asked_before(
         assert passed(stage, proposal, other)
 
 
+@pytest.mark.parametrize("name", [*ACTIONS, "rm_rf"])
+def test_under_the_loosest_policy_only_an_action_that_says_auto_passes(name: str) -> None:
+    everything: Any = frozenset({"external_effect", "data_loss", "cost", "fleet_wide"})
+    loosest = Policy(
+        auto_advance=frozenset(Stage), floor=0.0, irreversibility="high", regret="high", amplifiers=everything
+    )
+    assert passed(Stage.ACTION, proposal_of(Stage.ACTION, name, 0, 1.0), loosest) == (
+        name in ACTIONS and ACTIONS[name].auto
+    )
+
+
 @pytest.mark.parametrize("confidence", [math.nan, math.inf, -math.inf])
 def test_a_confidence_that_is_no_number_never_passes(confidence: float) -> None:
     open_to_all = Policy(auto_advance=frozenset(Stage), floor=0.0)

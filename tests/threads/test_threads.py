@@ -127,6 +127,7 @@ def test_unknown_relatives_are_refused(driver: Driver) -> None:
         ("awaiting_confirmation", "edit", {}, "edit"),
         ("awaiting_confirmation", "take_over", {}, "needs 'to'"),
         ("awaiting_confirmation", "later", {"until": 1.0}, "later time"),
+        ("awaiting_confirmation", "later", {"until": "tomorrow"}, "in seconds since the epoch"),
         ("awaiting_confirmation", "later", {"until": float("nan")}, "later time"),
         ("awaiting_intent_confirmation", "edit", {}, "needs 'text'"),
         ("awaiting_intent_confirmation", "redirect", {"stage": "action"}, "action"),
@@ -143,6 +144,11 @@ def test_an_answer_that_does_not_fit_changes_nothing(
         driver.threads.answer(card, what, by=MARA, **given)
     assert driver.get(thread.id) == thread
     assert driver.card(thread.id) == card
+
+
+def test_the_id_of_a_thread_is_no_id_of_a_card(driver: Driver) -> None:
+    with pytest.raises(UnknownCard, match="a card's id ends with a number"):
+        driver.threads.answer(driver.reach("awaiting_confirmation").id, "approve", by=MARA)
 
 
 def test_a_stage_that_does_not_exist_is_named(driver: Driver) -> None:
@@ -399,6 +405,7 @@ def _action(name: str) -> Action:
         ({"database": 5}, "path"),
         ({"database": ":memory:"}, "None for one in memory"),
         ({"database": ""}, "path"),
+        ({"database": "mysql://user:secret@host/name"}, r"'mysql://\.\.\.': must be a path, a postgresql:// URL"),
         ({"database": "nowhere/at/all/threads.db"}, "create the folder"),
     ],
 )

@@ -152,6 +152,10 @@ class Action:
     def __post_init__(self) -> None:
         if not callable(self.run):
             raise ConfigError(f"action {self.name!r}: run", self.run, "must be a function (parameters, execution)")
+        stated: Any = self.risk
+        if not isinstance(stated, Risk) or isinstance(stated.amplifiers, str):
+            rule = "must be a Risk, whose amplifiers are a set such as {'cost'}"
+            raise ConfigError(f"action {self.name!r}: risk", self.risk, rule)
         risk = Risk(
             irreversibility=self.risk.irreversibility,
             regret=self.risk.regret,

@@ -31,7 +31,9 @@ TIMER_MARGIN_S = 60.0
 IDEMPOTENT_ATTEMPTS = 3
 UNKNOWN_DEADLINE_S = 120.0
 """The deadline of an action that left the catalogue after its approval; nobody will run it."""
-BUILT_IN = frozenset({"inject_guidance", "hand_off", "decompose", "acknowledge"})
+GUIDANCE = "inject_guidance"
+"""The action whose work only writes a letter: its deadline is that of the run which has to carry it."""
+BUILT_IN = frozenset({GUIDANCE, "hand_off", "decompose", "acknowledge"})
 """Actions that every process can run."""
 CASCADES: tuple[WorkKind, ...] = ("cascade_up", "cascade_down")
 CANCELLED: tuple[WorkKind, ...] = tuple(kind for kind in get_args(WorkKind) if kind not in CASCADES)
@@ -115,7 +117,7 @@ def _execute(thread: Thread, rules: Rules, at: float) -> Works:
     if begun and not idempotent:
         return ()
     data = {
-        "lease_s": _deadline_s(thread, rules) + LEASE_MARGIN_S,
+        "lease_s": LEASE_MARGIN_S + (0.0 if action == GUIDANCE else _deadline_s(thread, rules)),
         "attempts": IDEMPOTENT_ATTEMPTS if idempotent else 1,
     }
     needs = "" if action in BUILT_IN else f"action:{action}"

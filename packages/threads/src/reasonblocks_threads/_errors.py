@@ -27,7 +27,8 @@ class UnknownCard(ThreadsError, LookupError):
 
     def __init__(self, id: str) -> None:
         self.id = id
-        super().__init__(f"no card has the id {id!r}; `Threads.cards()` returns the open ones")
+        kind = "" if "." in str(id) else " (a card's id ends with a number, as in 'th_1a.7')"
+        super().__init__(f"no card has the id {id!r}{kind}; `Threads.cards()` returns the open ones")
 
 
 class Refused(ThreadsError):

@@ -57,6 +57,10 @@ class Reading(Protocol):
     """A consistent view of the store."""
 
     def head(self, thread_id: str) -> Thread | None: ...
+    def is_stored_as(self, head: Thread, *, with_card: bool = False) -> bool:
+        """Return True if the columns by which the thread is found and listed are those of this head."""
+        ...
+
     def by_key(self, org_id: str, key: str) -> str | None:
         """Return the id of the thread of this key."""
         ...

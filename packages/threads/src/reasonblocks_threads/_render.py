@@ -72,7 +72,8 @@ def _subject(card: Card) -> Iterator[str]:
         yield from _action(card)
     if card.author:
         sure = "" if card.confidence is None else f", confidence {card.confidence:.2f}"
-        yield f"By: {_quoted(card.author)}{sure}"
+        by = "Approved by" if card.kind in ("review", "redirect") else "By"
+        yield f"{by}: {_quoted(card.author)}{sure}"
 
 
 def _action(card: Card) -> Iterator[str]:
@@ -90,10 +91,20 @@ def _action(card: Card) -> Iterator[str]:
 
 
 def _exact(line: str) -> Iterator[str]:
-    """Yield a line behind the bar with all its blanks; hidden characters of parameters are escaped, not removed."""
-    width = _width(line) - len(HANG)
-    for start in range(0, len(line), width):
-        yield f"{BAR}{HANG if start else ''}{line[start : start + width]}"
+    """Yield a line behind the bar with all its blanks; hidden characters of parameters are escaped, not removed.
+
+    A row ends after an escaped line feed, or after the last blank that fits.
+    """
+    width, start = _width(line) - len(HANG), 0
+    while start < len(line):
+        row = line[start : start + width]
+        feed = row.find("\\n") + 2
+        if feed > 1:
+            row = row[:feed]
+        elif start + width < len(line):
+            row = row[: row.rfind(" ") + 1 or width]
+        yield f"{BAR}{HANG if start else ''}{row}"
+        start += len(row)
 
 
 def _risk(risk: Risk | None) -> str:
@@ -118,14 +129,14 @@ def why(failed: Failed) -> str:
 
 
 _WHY: dict[str, str] = {
-    "auto_advance": "the {value} needs a person; stages that may pass without one: {limit}",
+    "auto_advance": "the policy asks a person about the {value}; stages that may pass without asking: {limit}",
     "confidence": "the confidence is {value}; it must be {limit}",
-    "consent_for": "the policy requires consent to every {value}",
+    "consent_for": "the policy asks a person about every {value}",
     "kind": "actions of the kind {value} need a person; kinds that may run without one: {limit}",
     "name": "the action {value} needs a person; actions that may run without one: {limit}",
-    "irreversibility": "the irreversibility is {value}; it must be {limit}",
-    "regret": "the regret if it is wrong is {value}; it must be {limit}",
-    "amplifiers": "its amplifiers are: {value}; allowed without a person: {limit}",
+    "irreversibility": "the irreversibility is {value}; without asking, it may be {limit}",
+    "regret": "the regret if it is wrong is {value}; without asking, it may be {limit}",
+    "amplifiers": "its amplifiers are: {value}; allowed without asking: {limit}",
     "preconditions": "the preconditions do not all hold: {value}",
     "auto": "the catalogue does not allow it without a person",
 }
@@ -174,7 +185,7 @@ def _costs(card: Card) -> Iterator[str]:
             f"{spent.usd:.2f} of {budget.usd:.2f} USD"
         )
     if card.redirects:
-        yield f"Redirected {card.redirects} times"
+        yield "Redirected once" if card.redirects == 1 else f"Redirected {card.redirects} times"
 
 
 def _answers(card: Card) -> Iterator[str]:

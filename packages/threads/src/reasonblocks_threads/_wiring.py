@@ -110,6 +110,9 @@ def _store(database: Any) -> Store:
         raise ConfigError("database", database, "must be a path, a PostgreSQL URL, or None for one in memory")
     if isinstance(database, str) and database.startswith(("postgresql://", "postgres://")):
         return open_store(database)
+    if isinstance(database, str) and "://" in database:
+        shown = f"{database.partition('://')[0]}://..."  # no password
+        raise ConfigError("database", shown, "must be a path, a postgresql:// URL, or None for one in memory")
     if database is not None and not Path(database).absolute().parent.is_dir():
         raise ConfigError(
             "database", os.fspath(database), "is in a folder that does not exist; create the folder first"

@@ -122,7 +122,7 @@ def _say_outcome(threads: Threads, thread: Thread, done: int, *, as_json: bool) 
         if thread.execution and thread.execution.report:
             say(f"  {thread.execution.action}: {thread.execution.report.summary}")
     else:
-        say("  it continues in a process that has the required action, inferencer or cleaner")
+        say("  it continues in a process that has the code it needs and drains: Threads.drain() or Threads.worker()")
 
 
 def _pair(text: str) -> tuple[str, str]:

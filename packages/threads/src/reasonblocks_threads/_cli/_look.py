@@ -34,7 +34,9 @@ def list_threads(threads: Threads, arguments: Namespace) -> int:
         ]
         show(Table(title=f"{len(found)} thread{'' if len(found) == 1 else 's'}", head=_HEAD, rows=rows))
     else:
-        warn("no threads found")
+        warn(
+            "there is no such thread" if arguments.all else "no such thread is live; --all shows those that have ended"
+        )
     return OK
 
 

@@ -143,7 +143,7 @@ def shortened(words: str, chars: int, limit: int | None = None) -> str:
 def usable(value: object) -> Proposal:
     """Return a proposal within the limits. Raises `Malformed` for one that cannot be cut."""
     proposal = proposal_of(value)
-    refs = list(proposal.refs)
+    refs = list(proposal.refs[:REFS_BYTES])
     while refs and size(refs) > REFS_BYTES:
         refs.pop()
     body = {**proposal.body}

@@ -66,8 +66,10 @@ def _check_fields(card: Card, what: AnswerName, given: Given, now: float) -> Non
     for name in given.names():
         if name not in fits:
             raise Refused(card.thread_id, what, f"it takes no {name!r}; it takes: {', '.join(fits) or 'nothing'}")
-    if given.until is not None and not (isfinite(given.until) and given.until > now):
-        raise Refused(card.thread_id, what, "'until' must be a later time, in seconds since the epoch")
+    until: Any = given.until
+    if until is not None and not (isinstance(until, int | float) and isfinite(until) and until > now):
+        why = "'until' must be a later time, in seconds since the epoch, such as time.time() + 3600"
+        raise Refused(card.thread_id, what, why)
     if what == "provide" and not given.names():
         raise Refused(card.thread_id, what, f"it needs one of: {', '.join(fits)}")
 

@@ -26,7 +26,7 @@ log = logging.getLogger("reasonblocks.threads")
 
 FindingKind: TypeAlias = Literal[
     "work_missing", "card_missing", "timer_missing", "lease_over", "parent_waits", "child_lives", "leftover",
-    "head_differs",
+    "head_differs", "columns_differ",
 ]  # fmt: skip
 PAGE = 1_000
 FOLDS = 200
@@ -50,7 +50,8 @@ class Finding:
     """A row that does not fit its thread, and whether it was repaired.
 
     `kind`: a work, card or timer is missing; a lease is over; a parent waits for a child that has ended; a child lives
-    although its parent has ended; rows are left over; a head differs from the fold of its log.
+    although its parent has ended; rows are left over; a head differs from the fold of its log, or the columns of its
+    row from the head.
     """
 
     kind: FindingKind
@@ -143,6 +144,8 @@ class _Examination:
         else:
             found += [*self._of_card(fold, rows), *self._of_works(fold, rows, works), *self._of_leases(works)]
             found += self._of_ended_children(fold)
+        if not found and not self._reading.is_stored_as(head, with_card=True):
+            found.append(self._of_columns(fold))
         return found
 
     def _finding(self, kind: FindingKind, detail: str) -> Finding:
@@ -156,6 +159,12 @@ class _Examination:
         if head_json(head) != head_json(fold):
             detail = f"the head is at version {head.version}, the fold of the log at {fold.version}"
             yield self._finding("head_differs", detail), lambda writing: writing.set_head(fold)
+        elif not self._reading.is_stored_as(head):
+            yield self._of_columns(fold)
+
+    def _of_columns(self, fold: Thread) -> Found:
+        detail = "its row is listed with another phase, stage, version or card"
+        return self._finding("columns_differ", detail), lambda writing: writing.set_head(fold)
 
     def _of_card(self, thread: Thread, rows: Rows) -> Iterator[Found]:
         card, missing = self._reading.open_card(thread.id), rows.card

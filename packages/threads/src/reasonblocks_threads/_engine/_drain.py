@@ -91,4 +91,13 @@ def _put_back(engine: Engine, work: Work, lease: str, error: Exception) -> None:
     engine.log_once(f"the work {work.kind!r}", error)
     due_at = engine.now() + back_off(work.attempts)
     with engine.store.write([work.thread_id], durable=False) as writing:
-        writing.put_back(work.id, lease, due_at=due_at, error=f"{type(error).__name__}: {error}"[:ERROR_CHARS])
+        writing.put_back(work.id, lease, due_at=due_at, error=text_of(error))
+
+
+def text_of(error: BaseException) -> str:
+    """Return an error as a short text, also if it is the caller's and cannot be printed."""
+    try:
+        found = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - the caller's __str__
+        found = type(error).__name__
+    return found[:ERROR_CHARS]

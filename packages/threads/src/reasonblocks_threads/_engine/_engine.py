@@ -15,7 +15,7 @@ from .._phases import Addition, AnswerName, Trigger, WorkKind
 from .._ports import Cleaner, Inferencer, Notifier, Reading, Store
 from .._rules import Rules
 from .._values import SYSTEM, Command, ExpectVersion, ExpectWork, Thread, Work
-from ._drain import drain
+from ._drain import drain, text_of
 from ._offers import Offers, has_of
 from ._submit import Effects, LeaseLost, Submission, Submitted, child_ids
 
@@ -265,7 +265,7 @@ class Engine:
         kind = f"{source}: {type(error).__name__}"
         if kind not in self._logged:
             self._logged.add(kind)
-            log.warning("%s failed and is tried again: %s: %s", source, type(error).__name__, error)
+            log.warning("%s failed and is tried again: %s", source, text_of(error))
 
 
 def _never() -> bool:

@@ -25,12 +25,12 @@ from .._values import (
     Thread,
     digest,
 )
+from ._engine import TRIES
 from ._submit import Effects
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
-TRIES = 5
 A_POLICY = "must be a Policy, such as PLAN_THEN_REVIEW"
 AN_ACTOR = "must be an Actor, such as Actor.person('mara')"
 

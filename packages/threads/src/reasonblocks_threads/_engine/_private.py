@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from .._errors import Refused
+from .._log import blobs_of
+from .._ports import Writing
 from .._values import Command, ThreadEvent
 
 
 def content_of(command: Command) -> str:
-    """Return what identifies the content of a command: all that it asks for, but for private texts."""
+    """Return what identifies the content of a command: all that it asks for, but for private texts.
+
+    Raises `Refused` for data that is no plain JSON.
+    """
+    try:
+        return _content_of(command)
+    except Exception as exc:
+        why = f"its data is no plain JSON ({type(exc).__name__})"
+        raise Refused(command.thread_id, command.trigger.value, why) from exc
+
+
+def _content_of(command: Command) -> str:
     asked = {
         "thread": command.thread_id,
         "trigger": command.trigger.value,
@@ -53,19 +67,12 @@ def without_private(data: Mapping[str, object], salt: Callable[[], str]) -> tupl
     return (found if blobs else data), blobs
 
 
+def keep_private(writing: Writing, blobs: Mapping[str, str], events: Iterable[ThreadEvent]) -> None:
+    """Store the private texts that a command's events name; the limits of a log may have dropped others."""
+    for name in {*blobs_of([event.data for event in events])} & {*blobs}:
+        writing.put_blob(name, blobs[name])
+
+
 def _salted(salt: str, text: str) -> str:
     """Return the name of a private text; nobody can find the text by trying, nor does another thread share it."""
     return sha256(f"{salt}:{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def blobs_of(value: object) -> Iterator[str]:
-    """Yield the names of the private texts in a command's events."""
-    if isinstance(value, ThreadEvent):
-        value = value.data
-    if isinstance(value, Mapping):
-        if isinstance(name := value.get("blob"), str):
-            yield name
-        value = tuple(value.values())
-    if isinstance(value, list | tuple):
-        for each in value:
-            yield from blobs_of(each)

@@ -26,7 +26,7 @@ from .._values import (
     Thread,
     ThreadEvent,
 )
-from ._private import blobs_of, content_of, without_private
+from ._private import content_of, keep_private, without_private
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -63,8 +63,7 @@ class Submission:
         command = replace(command, data=data)
         rules = self._engine.rules(self._writing, before, ancestors=_ancestors(command))
         submitted = self._append(command, before, rules, content, answer)
-        for name in {*blobs_of(submitted.events)} & {*blobs}:
-            self._writing.put_blob(name, blobs[name])
+        keep_private(self._writing, blobs, submitted.events)
         if before is not None:
             self._open_children(before, command, rules, submitted.events)
         if effects is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .._catalogue import Bound, Catalogue
+from .._log._limits import ACTION_BYTES, PROPOSAL_CHARS
 from .._phases import STAGES, Stage
 from .._ports import Ask, Inferred
 from .._values import Evidence, Proposal, Thread
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from .._ports import Reading
     from .._rules import Rules
 
-TEXT_CHARS = 1_000
-BODY_BYTES = 3_000
-"""Bytes of an action with its parameters, as JSON."""
 SHOWN_CHARS = 80
 ERASED = "(erased)"
 
@@ -144,8 +142,8 @@ def _body(proposal: Proposal, thread: Thread, catalogue: Catalogue) -> tuple[dic
         return bound, None
     parameters = json.loads(json.dumps(body.get("parameters", {})))
     kept: dict[str, object] = {"action": bound.action, "parameters": parameters}
-    if (size := len(json.dumps(kept).encode())) > BODY_BYTES:
-        return f"the action has {size} bytes with its parameters; the most are {BODY_BYTES}", None
+    if (size := len(json.dumps(kept).encode())) > ACTION_BYTES:
+        return f"the action has {size} bytes with its parameters; the most are {ACTION_BYTES}", None
     return kept, bound
 
 
@@ -154,7 +152,7 @@ def _texts(body: Mapping[str, object], name: str) -> dict[str, object] | str:
     if not isinstance(text, str) or not text.strip():
         return f"its {name} is empty" if isinstance(text, str) else f"its {name} is {_kind(text)} and no text"
     text = text.strip()
-    return {name: text if len(text) <= TEXT_CHARS else f"{text[: TEXT_CHARS - 1]}…"}
+    return {name: text if len(text) <= PROPOSAL_CHARS else f"{text[: PROPOSAL_CHARS - 1]}…"}
 
 
 def _kind(value: object) -> str:

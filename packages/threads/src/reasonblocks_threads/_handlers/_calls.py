@@ -54,9 +54,14 @@ def bounded(call: Callable[[], T], source: str, *, clock: Callable[[], float], u
         return Outcome(value=future.result())
     except Exception as exc:  # noqa: BLE001 - the edge to the caller's code
         cause = exc.__cause__
-        if cause is not None and not isinstance(cause, (Exception, *CONTAINED)):
+        if cause is not None and not _is_contained(cause):
             raise cause from None
         return Outcome(error=exc)
+
+
+def _is_contained(error: BaseException) -> bool:
+    """Return True for an error that ends the call only; asyncio's `CancelledError` too, without importing asyncio."""
+    return isinstance(error, (Exception, *CONTAINED)) or type(error).__module__.startswith("asyncio.")
 
 
 def described(error: BaseException) -> str:

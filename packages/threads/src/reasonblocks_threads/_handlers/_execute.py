@@ -95,7 +95,7 @@ def _approved(attempt: _Attempt) -> Bound | Report:
     if attempt.cancelled:
         return _unrun(attempt, f"{name} was cancelled", "cancelled")
     if isinstance(bound, str):
-        return _unrun(attempt, f"{name} cannot run any more: {bound}", "approval_mismatch")
+        return _unrun(attempt, f"{name} cannot run: {bound}", "approval_mismatch")
     if bound.hash != approved.hash:
         return _unrun(attempt, f"{name} has changed since it was approved, or its parameters have", "approval_mismatch")
     if name not in attempt.catalogue.own:

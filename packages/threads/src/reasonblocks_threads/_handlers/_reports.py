@@ -6,11 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import get_args, get_type_hints
 
+from .._log._limits import OUTPUT_BYTES, SUMMARY_CHARS
 from .._values import Report
 from ._calls import Outcome, described, masked
 
-SUMMARY_CHARS = 1_000
-OUTPUT_BYTES = 1_000
 WORD_CHARS = 80
 TO_CHARS = 200
 DISPOSITIONS = frozenset(get_args(get_type_hints(Report)["disposition"]))

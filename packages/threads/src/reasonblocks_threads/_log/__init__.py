@@ -13,6 +13,7 @@ from ._head import head_json as head_json
 from ._head import head_of as head_of
 from ._head import thread_id_of as thread_id_of
 from ._plain import Malformed as Malformed
+from ._plain import blobs_of as blobs_of
 from ._plain import cause_json as cause_json
 from ._plain import cause_of as cause_of
 from ._plain import evidence_json as evidence_json

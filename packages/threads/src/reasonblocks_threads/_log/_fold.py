@@ -48,6 +48,7 @@ from ._plain import (
     proposal_of,
     report_of,
     text,
+    texts,
 )
 
 FOLD_VERSION = 1
@@ -123,13 +124,9 @@ def _opened(event: ThreadEvent) -> Thread:
         stage=Stage.INTENT, version=1, entered=1, entered_at=event.at, opened_at=event.at,
         policy=_policy(data), run=one_of(data, "run", RUNS, "unknown"), evidence=evidence, evidence_bytes=used,
         proposals={each.stage: each for each in proposals}, parent=maybe_text(data, "parent"),
-        ancestors=_texts(data, "ancestors"), rule=one_of(data, "rule", RULES, "all_of"),
+        ancestors=texts(data, "ancestors"), rule=one_of(data, "rule", RULES, "all_of"),
         follows=maybe_text(data, "follows"),
     )  # fmt: skip
-
-
-def _texts(data: Data, name: str) -> tuple[str, ...]:
-    return tuple(text({name: each}, name) for each in items(data, name))
 
 
 def _policy(data: Data) -> Policy:

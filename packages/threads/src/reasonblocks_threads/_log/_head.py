@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from reasonblocks._json import compact
 
@@ -45,6 +44,7 @@ from ._plain import (
     spent_json,
     spent_of,
     text,
+    texts,
 )
 
 ACTORS: tuple[Literal["person", "operator", "agent", "system"], ...] = get_args(
@@ -135,7 +135,7 @@ def head_of(stored: str) -> Thread:
         proposals={each.stage: each for each in map(proposal_of, items(data, "proposals"))},
         approved=approved, execution=None if execution is None else execution_of(execution),
         spent=spent_of(data["spent"]) if "spent" in data else Spent(), parent=maybe_text(data, "parent"),
-        ancestors=_texts(data, "ancestors"), children=tuple(map(child_of, items(data, "children"))),
+        ancestors=texts(data, "ancestors"), children=tuple(map(child_of, items(data, "children"))),
         rule=one_of(data, "rule", RULES, "all_of"),
         problem=None if data.get("problem") is None else problem_of(data["problem"]),
         follows=maybe_text(data, "follows"), reason=text(data, "reason", ""), redirects=count(data, "redirects"),
@@ -144,10 +144,6 @@ def head_of(stored: str) -> Thread:
         carved=budget_of(data.get("carved", {})), facts_bytes=count(data, "facts_bytes"),
         evidence_bytes=count(data, "evidence_bytes"), unreadable=maybe_text(data, "unreadable"),
     )  # fmt: skip
-
-
-def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(text({name: each}, name) for each in items(data, name))
 
 
 def event_json(event: ThreadEvent) -> str:

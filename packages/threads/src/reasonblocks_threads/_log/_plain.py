@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 from reasonblocks._json import compact, is_number
@@ -96,6 +96,10 @@ def maybe_text(data: Mapping[str, Any], name: str) -> str | None:
     if found is not None and not isinstance(found, str):
         raise Malformed(f"{name} is {_shown(found)}, not a text")
     return found
+
+
+def texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(text({name: each}, name) for each in items(data, name))
 
 
 def number(data: Mapping[str, Any], name: str, default: float | None = None) -> float:
@@ -275,6 +279,17 @@ def report_of(value: object) -> Report:
         to=text(data, "to", ""),
         output=plain(data.get("output", {}), "the report's output"),
     )
+
+
+def blobs_of(value: object) -> Iterator[str]:
+    """Yield the names of the private texts in plain JSON."""
+    if isinstance(value, Mapping):
+        if isinstance(name := value.get("blob"), str):
+            yield name
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from blobs_of(each)
 
 
 def approval_json(approval: Approval) -> JSON:

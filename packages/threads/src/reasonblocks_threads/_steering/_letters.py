@@ -36,6 +36,8 @@ class LetterBox:
 
     def waiting(self, run_id: str) -> tuple[Note, ...]:
         """Return the letters of a run that no call has carried yet, the oldest first."""
+        if not isinstance(run_id, str):
+            return ()
         try:
             letters = self._store.waiting(run_id)
             return tuple([Note(id=one.id, text=one.text) for one in self._own(letters)]) if letters else ()

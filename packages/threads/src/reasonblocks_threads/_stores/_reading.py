@@ -32,6 +32,17 @@ class SqlReading:
         found = self._first("SELECT head FROM thread WHERE id = ?", thread_id)
         return None if found is None else self._head_of(thread_id, found)
 
+    def is_stored_as(self, head: Thread, *, with_card: bool = False) -> bool:
+        columns = "is_live, phase, stage, version, coalesce(card, '')"
+        card = "(SELECT id FROM card WHERE card.thread_id = thread.id AND state = 'open')"
+        found = self._one(f"SELECT {columns}, coalesce({card}, '') FROM thread WHERE id = ?", (head.id,))
+        if found is None:
+            return False
+        *stored, listed, card_open = found
+        live = int(not head.phase.is_terminal)
+        same = stored == [live, head.phase.value, head.stage.value, head.version]
+        return same and (listed == card_open or not with_card)
+
     def _head_of(self, thread_id: str, head: str) -> Thread | None:
         """Return a stored head; the fold of the log if the head is of another fold version or damaged."""
         try:
@@ -93,7 +104,17 @@ class SqlReading:
             rules, *(["is_live = 1"] if live else []), *(["(changed_at, id) < (?, ?)"] * bool(before))
         )
         sql = f"SELECT {_rows.LISTED} FROM thread {rule} ORDER BY changed_at DESC, id DESC LIMIT ?"
-        return [_rows.listed_of(row) for row in self._db.all(sql, (*values, *(before or ()), limit))]
+        return [self._listed_of(row) for row in self._db.all(sql, (*values, *(before or ()), limit))]
+
+    def _listed_of(self, row: _rows.Row) -> Listed:
+        """Return a listed thread; one whose columns are damaged as its head has it."""
+        try:
+            return _rows.listed_of(row)
+        except ValueError:
+            head = self.head(row[0])
+            if head is None:
+                raise
+            return _rows.listed_of((*row[:4], head.phase.value, head.stage.value, *row[6:]))
 
     def cards(
         self, *, org_id: str | None = None, run_id: str | None = None, now: float | None = None, limit: int = 100
@@ -105,7 +126,8 @@ class SqlReading:
         }
         rule, values = _where(rules, "state = 'open'")
         sql = f"SELECT {_rows.CARD} FROM card {rule} ORDER BY opened_at, id LIMIT ?"
-        return [_rows.card_of(row).card for row in self._db.all(sql, (*values, limit))]
+        found = (_rows.card_of(row) for row in self._db.all(sql, (*values, limit)))
+        return [each.card for each in found if each is not None]
 
     def card(self, card_id: str) -> ClosedCard | None:
         found = self._one(f"SELECT {_rows.CARD} FROM card WHERE id = ?", (id_of(card_id),))
@@ -113,7 +135,8 @@ class SqlReading:
 
     def open_card(self, thread_id: str) -> Card | None:
         found = self._one(f"SELECT {_rows.CARD} FROM card WHERE thread_id = ? AND state = 'open'", (thread_id,))
-        return None if found is None else _rows.card_of(found).card
+        card = None if found is None else _rows.card_of(found)
+        return None if card is None else card.card
 
     def work(self, work_id: str) -> Work | None:
         found = self._one(f"SELECT {_rows.WORK} FROM work WHERE id = ?", (id_of(work_id),))

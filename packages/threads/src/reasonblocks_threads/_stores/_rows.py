@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from math import isfinite
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
@@ -86,18 +87,24 @@ def head_json(thread: Thread) -> str:
 
 
 def card_json(card: Card) -> str:
+    if not isfinite(card.budget.usd):  # pydantic's JSON would lose it
+        return json.dumps(_cards().dump_python(card, mode="json"))
     try:
         return _cards().dump_json(card).decode()
     except PydanticSerializationError:  # an unpaired surrogate
         return json.dumps(_cards().dump_python(card, mode="json"))
 
 
-def card_of(row: Row) -> ClosedCard:
+def card_of(row: Row) -> ClosedCard | None:
+    """Return a card; None if its row is damaged, so that it does not hide the others: the doctor writes it anew."""
     body, deferred_until, state, by, answer = row
     try:
         card = _cards().validate_json(body)
     except ValidationError:  # an unpaired surrogate
-        card = _cards().validate_python(json.loads(body))
+        try:
+            card = _cards().validate_python(json.loads(body))
+        except ValueError:
+            return None
     if card.deferred_until != deferred_until:
         card = replace(card, deferred_until=deferred_until)
     return ClosedCard(card=card, state=state, by=by, answer=answer)
@@ -158,9 +165,18 @@ def work_of(row: Row) -> Work:
         lease=lease,
         leased_until=leased_until,
         needs=needs,
-        data=json.loads(data),
+        data=_data(data),
         error=error,
     )
+
+
+def _data(text: str) -> dict[str, object]:
+    """Return the data of a work; {} if they are damaged, so that the queue goes on."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def new_work(thread_id: str, entered: int, work: NewWork) -> Work:

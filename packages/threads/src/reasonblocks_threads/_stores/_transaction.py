@@ -48,7 +48,12 @@ class Transaction:
         """The error of a statement that failed."""
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self._run(sql, values).fetchall()
+        cursor = self._run(sql, values)
+        try:
+            return cursor.fetchall()
+        except Exception as error:  # a damaged file
+            self.error = self._mapped(error) or error
+            raise self.error from error
 
     def change(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Return the number of changed rows."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from .._errors import Conflict
+from .._log import blobs_of
 from .._phases import AnswerName
 from .._ports import Known
 from .._values import Card, Letter, NewWork, Rows, Thread, ThreadEvent, Work
@@ -180,6 +181,9 @@ class SqlWriting(SqlReading):
         if org_id is None:
             raise Conflict(thread_id, "it does not exist")
         with self._unique(thread_id):
+            for work in works:  # a row whose kind is damaged may have its id
+                id = _rows.new_work(thread_id, entered, work).id
+                self._db.change("DELETE FROM work WHERE id = ? AND kind <> ?", (id, work.kind))
             self._add_works(thread_id, org_id, entered, works)
 
     def remove_works(self, thread_id: str, kinds: Collection[str] | None = None) -> int:
@@ -213,7 +217,7 @@ class SqlWriting(SqlReading):
 
     def erase_blobs(self, thread_id: str) -> int:
         sql = "SELECT data FROM event WHERE thread_id = ? AND kind IN ('thread_opened', 'evidence_added')"
-        hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in _blobs(_rows.parsed(data))}
+        hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in blobs_of(_rows.parsed(data))}
         self._db.erases = True
         return sum(self._db.change("DELETE FROM blob WHERE hash = ?", (id_of(hash),)) for hash in sorted(hashes))
 
@@ -222,7 +226,8 @@ class SqlWriting(SqlReading):
         self._db.many(sql, [(id_of(key), value) for key, value in sorted(values.items())])
 
     def set_head(self, head: Thread) -> None:
-        sql = "UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, head = ? WHERE id = ?"  #
+        card = "(SELECT card.id FROM card WHERE card.thread_id = thread.id AND card.state = 'open')"
+        sql = f"UPDATE thread SET is_live = ?, phase = ?, stage = ?, version = ?, head = ?, card = {card} WHERE id = ?"
         live = int(not head.phase.is_terminal)
         values = (live, head.phase.value, head.stage.value, head.version, _rows.head_json(head))
         with self._unique(head.id):
@@ -245,18 +250,6 @@ def _by_kind(most: Mapping[str, int], default: str) -> tuple[str, list[object]]:
         return default, []
     cases = " ".join("WHEN ? THEN CAST(? AS INTEGER)" for _ in most)
     return f"CASE kind {cases} ELSE {default} END", [value for pair in most.items() for value in pair]
-
-
-def _blobs(value: object) -> Iterator[str]:
-    """Yield the hashes of the private texts in an event's data."""
-    if isinstance(value, dict):
-        found = value.get("blob")
-        if isinstance(found, str):
-            yield found
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _blobs(item)
 
 
 def _thread_of(card_id: str) -> str:

@@ -1,0 +1,151 @@
+"""Tests of hostile and damaged values: an error for their caller, and none for anybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import pytest
+
+from reasonblocks_threads import Budget, Card, Cause, Policy, Proposal, Refused, Stage, Threads
+from reasonblocks_threads._errors import StoreUnavailable
+from tests.threads.driver import ASK_ALL, MARA, Clock, Driver
+
+FILE = "threads.db"
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Driver]:
+    with Driver(tmp_path / FILE) as found:
+        yield found
+
+
+def damage(folder: Path, sql: str) -> None:
+    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as db:
+        assert db.execute(sql).rowcount > 0
+
+
+def looping() -> dict[str, object]:
+    found: dict[str, object] = {}
+    found["again"] = found
+    return found
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("usd", [math.inf, -math.inf])
+def test_an_endless_budget_hides_no_card(usd: float) -> None:
+    policy = Policy(auto_advance=frozenset(), budget=Budget(usd=usd))
+    with Threads(None, policy=policy, clock=Clock()) as threads:
+        threads.open(Cause(kind="c", key="a", title="A?"))
+        threads.drain()
+
+        assert [card.budget.usd for card in threads.cards()] == [usd]
+
+
+@pytest.mark.parametrize("value", [looping(), object()])
+def test_data_that_is_no_json_is_refused(driver: Driver, value: Any) -> None:
+    with pytest.raises(Refused):
+        driver.threads.open(Cause(kind="c", key="a", title=value))
+
+    assert driver.threads.list(live=False) == ()
+
+
+def test_countless_references_of_a_proposal_are_cut_at_once(driver: Driver) -> None:
+    proposal = Proposal(
+        id="", stage=Stage.INTENT, body={"text": "t"}, confidence=0.9, author="a", refs=("e1",) * 200_000
+    )
+    started = process_time()
+
+    thread = driver.threads.open(Cause(kind="c", key="a", title="A?"), proposals=[proposal])
+
+    assert len(thread.proposals[Stage.INTENT].refs) < 100
+    assert process_time() - started < 5
+
+
+@pytest.mark.parametrize("error", [Unprintable(), ValueError("x" * 1_000_000), asyncio.CancelledError()])
+def test_no_error_of_a_notifier_ends_the_works_of_others(error: BaseException) -> None:
+    class Failing:
+        def notify(self, card: Card) -> None:
+            raise error
+
+    with Threads(None, notifier=Failing(), clock=Clock(), policy=ASK_ALL) as threads:
+        for key in "ab":
+            threads.open(Cause(kind="c", key=key, title="A?"))
+        threads.drain()
+
+        assert len(threads.cards()) == 2
+
+
+@pytest.mark.parametrize("body", ["{", "{}", "null"])
+def test_a_damaged_card_hides_no_other_and_is_written_anew(driver: Driver, tmp_path: Path, body: str) -> None:
+    good, bad = driver.reach("awaiting_confirmation"), driver.reach("awaiting_review")
+    before = {card.thread_id: card for card in driver.threads.cards()}
+    damage(tmp_path, f"UPDATE card SET body = '{body}' WHERE thread_id = '{bad.id}'")
+
+    assert good.id in {card.thread_id for card in driver.threads.cards()}
+    assert [finding.kind for finding in driver.threads.doctor(repair=True)] == ["card_missing"]
+    assert {card.thread_id for card in driver.threads.cards()} == {*before}
+    assert driver.threads.doctor() == ()
+
+
+@pytest.mark.parametrize("change", ["data = '{'", "kind = 'zzz'"])
+def test_a_damaged_work_does_not_end_the_queue(driver: Driver, tmp_path: Path, change: str) -> None:
+    bad = driver.open("bad")
+    damage(tmp_path, f"UPDATE work SET {change} WHERE thread_id = '{bad.id}'")
+    good = driver.open("good")
+
+    driver.drain()
+    driver.threads.doctor(repair=True)
+    driver.drain()
+
+    assert driver.threads.get(good.id).phase.value != "proposed"
+    assert driver.threads.get(bad.id).phase.value != "proposed"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "version = version - 1", "version = version + 1", "phase = 'done'", "phase = 'zzz'", "stage = 'zzz'",
+        "is_live = 0", "card = NULL", "card = 'th_other.3'", "stage = 'intent'",
+    ],
+)  # fmt: skip
+def test_damaged_columns_are_mended(driver: Driver, tmp_path: Path, change: str) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    (before,) = (each for each in driver.threads.list() if each.id == thread.id)
+    damage(tmp_path, f"UPDATE thread SET {change} WHERE id = '{thread.id}'")
+
+    driver.threads.doctor()
+    assert "columns_differ" in {finding.kind for finding in driver.threads.doctor(repair=True)}
+
+    assert driver.threads.doctor() == ()
+    (after,) = (each for each in driver.threads.list() if each.id == thread.id)
+    assert (after.phase, after.stage, after.card) == (before.phase, before.stage, before.card)
+    assert after.card is not None
+    driver.threads.answer(after.card, "reject", by=MARA)
+    assert driver.threads.get(thread.id).phase.value == "dismissed"
+
+
+@pytest.mark.parametrize("look", [Threads.cards, Threads.doctor])
+def test_bytes_that_are_no_text_are_an_error_of_the_store(
+    driver: Driver, tmp_path: Path, look: Callable[[Threads], object]
+) -> None:
+    driver.reach("awaiting_confirmation")
+    damage(tmp_path, "UPDATE card SET body = CAST(x'ff7b' AS TEXT)")
+
+    with pytest.raises(StoreUnavailable, match="decode"):
+        look(driver.threads)
+
+
+@pytest.mark.parametrize("run_id", [None, 3, b"x", ["x"], "\ud800", "\0", "x" * 100_000])
+def test_a_mailbox_has_no_letter_for_what_is_no_run(driver: Driver, run_id: Any) -> None:
+    assert driver.threads.mailbox().waiting(run_id) == ()
