@@ -129,16 +129,16 @@ def why(failed: Failed) -> str:
 
 
 _WHY: dict[str, str] = {
-    "auto_advance": "the policy asks a person about the {value}; without asking, these stages may pass: {limit}",
+    "auto_advance": "the policy asks a person about the {value}; stages that may pass without asking: {limit}",
     "confidence": "the confidence is {value}; it must be {limit}",
     "consent_for": "the policy asks a person about every {value}",
-    "kind": "actions of the kind {value} need a person; without one pass: {limit}",
-    "name": "the action {value} needs a person; without one pass: {limit}",
+    "kind": "actions of the kind {value} need a person; kinds that may run without one: {limit}",
+    "name": "the action {value} needs a person; actions that may run without one: {limit}",
     "irreversibility": "the irreversibility is {value}; without asking, it may be {limit}",
-    "regret": "the regret, if it was wrong, is {value}; without asking, it may be {limit}",
-    "amplifiers": "it has {value}; without asking, it may have: {limit}",
-    "preconditions": "preconditions: {value}",
-    "auto": "the catalogue does not mark it as one that may run without a person",
+    "regret": "the regret if it is wrong is {value}; without asking, it may be {limit}",
+    "amplifiers": "its amplifiers are: {value}; allowed without asking: {limit}",
+    "preconditions": "the preconditions do not all hold: {value}",
+    "auto": "the catalogue does not allow it without a person",
 }
 
 

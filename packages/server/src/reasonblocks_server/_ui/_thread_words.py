@@ -186,8 +186,9 @@ def _gate_judged(data: Data) -> Said:
     from reasonblocks_threads._render import why
     from reasonblocks_threads._values import Failed
 
-    gates = data.get("gates")
-    failed = [each for each in gates or () if isinstance(each, Mapping) and each.get("passed") is not True]
+    found = data.get("gates")
+    gates = found if isinstance(found, list | tuple) else ()
+    failed = [each for each in gates if isinstance(each, Mapping) and each.get("passed") is not True]
     reasons = "; ".join(
         why(Failed(**{name: _text(gate, name) for name in ("gate", "value", "limit")})) for gate in failed
     )
