@@ -39,7 +39,7 @@ def test_the_example_of_a_proposal_asks_runs_and_is_reviewed(
     assert "Deploy web 1.4?" in shown
     assert "external_effect" in shown
     assert last == "awaiting_review web is at 1.4"
-    assert f"prints `{last}`" in PAGE
+    assert f"prints is `{last}`" in PAGE
 
 
 @pytest.mark.parametrize("code", [STEERING, OF_README], ids=["page", "readme"])
