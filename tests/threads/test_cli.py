@@ -67,7 +67,7 @@ def test_a_missing_command_or_file_is_a_usage_error(
     assert not missing.exists()
     monkeypatch.setenv("REASONBLOCKS_HOME", str(tmp_path))
     assert main(["list"]) == 2
-    assert "name the file that the agents' `Threads` use" in capsys.readouterr().err
+    assert "name the file that your `Threads` use" in capsys.readouterr().err
     assert [*tmp_path.iterdir()] == []
 
 
@@ -122,7 +122,7 @@ def test_an_answer_goes_in_the_log_with_the_login_name_and_the_work_is_left_to_i
     thread = driver.reach("awaiting_confirmation")
     out = command.ok("answer", f"{thread.id}.{thread.entered}", "approve")
     assert out.splitlines()[0].startswith(f"{thread.id}  executing")
-    assert "it goes on in a process that has its code" in out
+    assert "it continues in a process that has the code it needs" in out
     assert driver.hands.calls == []
     (approved,) = [event for event in driver.threads.log(thread.id) if event.kind == "action_approved"]
     assert (approved.actor.kind, approved.actor.name) == ("person", getpass.getuser())
@@ -141,7 +141,7 @@ def test_a_second_answer_is_refused_and_says_who_was_first(driver: Driver, comma
     assert "mara answered 'reject'" in err
     code, _, err = command("answer", thread.id, "approve")
     assert code == 1
-    assert "no card is open; its phase is 'dismissed'" in err
+    assert "no card is open; the phase is 'dismissed'" in err
 
 
 def test_an_answer_that_the_card_does_not_offer_is_refused(driver: Driver, command: Command) -> None:

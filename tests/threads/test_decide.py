@@ -232,7 +232,7 @@ def test_a_thread_without_a_policy_has_the_installations() -> None:
 
 
 def test_a_childs_looser_policy_is_refused_at_opening() -> None:
-    with pytest.raises(Refused, match=r"ancestor's, but it is in auto_advance"):
+    with pytest.raises(Refused, match="an ancestor, but it is in auto_advance"):
         Walk(policy=END_TO_END, rules=replace(RULES, ancestors=(HANDS_OFF,)))
 
 
@@ -499,7 +499,7 @@ def test_a_picked_action_is_asked_about_and_words_alone_infer_anew() -> None:
     ("phase", "data", "why"),
     [
         (Phase.AWAITING_INTENT_CLARIFICATION, {"action": "deploy"}, "takes only text"),
-        (Phase.AWAITING_INTENT_CLARIFICATION, {}, "needs a text"),
+        (Phase.AWAITING_INTENT_CLARIFICATION, {}, "needs the field 'text'"),
         (Phase.AWAITING_INTENT_CLARIFICATION, {"text": "x" * 2_001}, "2,001 characters; at most 2,000"),
         (Phase.AWAITING_ACTION_CLARIFICATION, {"parameters": {"service": "web"}}, "name of their action"),
         (Phase.AWAITING_ACTION_CLARIFICATION, {"text": "x", "redirect_to": "intent"}, "use redirect"),
@@ -646,7 +646,7 @@ def test_a_thread_ends_with_the_last_of_its_children() -> None:
     for _ in range(2):
         walk.send(Trigger.EXECUTION_DONE, {"child": first, "phase": "done_cleanup_successful"})
         assert walk.phase is Phase.MONITORING
-    with pytest.raises(Refused, match="no child"):
+    with pytest.raises(Refused, match="not a child"):
         walk.send(Trigger.EXECUTION_DONE, {"child": "th_x", "phase": "done"})
     with pytest.raises(Refused, match="ended as 'executing'"):
         walk.send(Trigger.EXECUTION_DONE, {"child": second, "phase": "executing"})
@@ -721,7 +721,7 @@ def test_what_children_may_not_be() -> None:
         with pytest.raises(Refused, match=why):
             Walk().send(Trigger.DECOMPOSED, {"children": children})
     ancestors = ["th_1", "th_2", "th_3"]
-    with pytest.raises(Refused, match="no children"):
+    with pytest.raises(Refused, match="cannot have children"):
         Walk(parent="th_1", ancestors=ancestors).send(Trigger.DECOMPOSED, {"children": CHILDREN})
     with pytest.raises(Refused, match="at most 3"):
         Walk(parent="th_1", ancestors=[*ancestors, "th_4"])
@@ -780,7 +780,7 @@ def test_a_clean_up_needs_a_cleaner_for_the_cause() -> None:
 
 def test_a_hand_over_needs_somebody() -> None:
     walk = reached(Phase.AWAITING_INTENT_CONFIRMATION)
-    with pytest.raises(Refused, match="needs a to"):
+    with pytest.raises(Refused, match="needs the field 'to'"):
         walk.send(Trigger.HANDED_OFF_BY_USER, by=MARA)
     walk.send(Trigger.HANDED_OFF_BY_USER, {"to": "olga", "reason": "she knows"}, by=MARA)
     assert walk.head.reason == "handed to olga: she knows"

@@ -39,7 +39,7 @@ def test_the_example_of_a_proposal_asks_runs_and_is_reviewed(
     assert "Deploy web 1.4?" in shown
     assert "external_effect" in shown
     assert last == "awaiting_review web is at 1.4"
-    assert f"prints `{last}`" in PAGE
+    assert f"prints is `{last}`" in PAGE
 
 
 @pytest.mark.parametrize("code", [STEERING, OF_README], ids=["page", "readme"])
@@ -69,7 +69,9 @@ def test_its_numbers_are_those_of_the_code() -> None:
     assert PLAN_THEN_REVIEW.budget == Budget(calls=8, tokens=200_000, usd=0.5)
     assert (PLAN_THEN_REVIEW.floor, LETTER_S, signature(Action).parameters["deadline_s"].default) == (0.6, 1800, 120)
     for words in (
-        "21 phases", "7 days", "72 hours", "12 calls in SLOW", "at least 2 texts", "fires 3 times", "5 steps without",
-        "8 inferences, 200,000 tokens and 0.50 USD", "at least `floor` (0.6)", "10 calls, in 30 minutes",
+        "21 phases", "7 days", "72 hours", "12 calls in SLOW", "at least 2 texts",
+        "occurs 3 times", "5 evaluated steps",
+        "8 calls of the inferencer, 200,000 tokens and 0.50 USD", "at least `floor` (0.6)",
+        "10 calls or 30 minutes",
     ):  # fmt: skip
         assert words in PAGE, words

@@ -281,7 +281,7 @@ def test_a_running_action_is_asked_to_stop(driver: Driver) -> None:
 
 
 def test_nothing_that_does_not_run_is_cancelled(driver: Driver) -> None:
-    with pytest.raises(Refused, match="dismiss it"):
+    with pytest.raises(Refused, match="dismiss the thread"):
         driver.threads.cancel(driver.reach("proposed").id, by=MARA)
 
 

@@ -114,8 +114,8 @@ def asked(agent: Agent) -> Card:
     [
         ("edit", {"p0": "api", "more": '{"colour": "red"}'}, "colour"),
         ("edit", {"p0": "api", "more": "[1]"}, "JSON object"),
-        ("edit", {"p0": "api", "more": "{"}, "no JSON"),
-        ("edit", {"p0": "api", "more": '{"replicas": NaN}'}, "no JSON"),
+        ("edit", {"p0": "api", "more": "{"}, "not valid JSON"),
+        ("edit", {"p0": "api", "more": '{"replicas": NaN}'}, "not valid JSON"),
         ("edit", {"text": "x" * 3_000}, "2,000"),
         ("redirect", {"text": "Look again.", "stage": "nowhere"}, "stage"),
         ("take_over", {"to": " "}, "to"),

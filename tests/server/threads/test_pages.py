@@ -66,7 +66,7 @@ def test_a_thread_leads_to_its_parts_and_back(enter: Enter, agent: Agent) -> Non
     (child,) = agent.threads.get(parent.id).children
     html = person.get(thread_href(parent.id)).text
     assert f'href="{thread_href(child.id)}"><bdi>Write the notes' in html
-    assert "split it into 1 part" in html
+    assert "split the matter into 1 part" in html
     assert f'part of <a href="{thread_href(parent.id)}">' in person.get(thread_href(child.id)).text
 
 

@@ -21,7 +21,7 @@ WHAT_CHARS = 120
 def _children(draft: Draft) -> None:
     if draft.thread.phase is not Phase.MONITORING:
         raise draft.refused(
-            f"only a thread that has children can get another one; the phase of this one is "
+            f"only a thread that monitors its children can get another one; the phase of this one is "
             f"{draft.thread.phase.value!r}: open it with its children"
         )
     draft.add("children_opened", opened_children(draft))

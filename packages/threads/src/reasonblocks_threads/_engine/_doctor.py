@@ -120,7 +120,7 @@ class Doctor:
 
 
 class _Examination:
-    """What is wrong with one thread, as one transaction sees it."""
+    """The findings about one thread, as one transaction sees it."""
 
     def __init__(self, engine: Engine, reading: Reading, thread_id: str) -> None:
         self._engine = engine

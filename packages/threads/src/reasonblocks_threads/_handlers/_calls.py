@@ -33,7 +33,7 @@ _workers = Workers()
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What came of a call: a value, the error that it raised, or a call that still ran at its deadline."""
+    """The outcome of a call: a value, the error that it raised, or a call that still ran at its deadline."""
 
     value: T | None = None
     error: Exception | None = None

@@ -55,7 +55,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
-    """What the calls of a job cost so far; a repair is a second call."""
+    """The cost of the calls of a job so far; a repair is a second call."""
 
     calls: int = 0
     tokens: int = 0
@@ -67,7 +67,7 @@ class _Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """What came of a job: usable proposals, or the `code` and `detail` of its failure."""
+    """The outcome of a job: usable proposals, or the `code` and `detail` of its failure."""
 
     cost: _Cost
     proposals: tuple[Checked, ...] = ()
