@@ -149,3 +149,18 @@ def test_bytes_that_are_no_text_are_an_error_of_the_store(
 @pytest.mark.parametrize("run_id", [None, 3, b"x", ["x"], "\ud800", "\0", "x" * 100_000])
 def test_a_mailbox_has_no_letter_for_what_is_no_run(driver: Driver, run_id: Any) -> None:
     assert driver.threads.mailbox().waiting(run_id) == ()
+
+
+def test_keys_and_organisations_with_colons_are_not_mixed_up(tmp_path: Path) -> None:
+    file, clock = tmp_path / FILE, Clock()
+    with Threads(file, org_id="a", clock=clock) as one, Threads(file, org_id="a:a", clock=clock) as two:
+        parent = one.open(Cause(kind="c", key="k", title="K?"), children=[Cause(kind="c", key="k:1", title="1?")])
+        found = [
+            one.open(Cause(kind="c", key="a:b", title="B?")),
+            two.open(Cause(kind="c", key="b", title="B?")),
+            one.open(Cause(kind="c", key="k:children", title="C?")),
+            one.open(Cause(kind="c", key=f"u:under:{parent.id}", title="U?")),
+            one.open(Cause(kind="c", key="u", title="U?"), parent=parent.id),
+        ]
+
+    assert len({thread.id for thread in found}) == 5

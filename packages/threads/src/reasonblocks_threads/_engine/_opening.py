@@ -183,7 +183,7 @@ class _Attempt:
 
     @property
     def _name(self) -> str:
-        return f"open:{self._engine.org_id}:{self._asked.cause.key}"
+        return f"open:{self._id}"  # which is of organisation and key, both of which may have colons
 
     def _data(self) -> dict[str, Any]:
         asked = self._asked

@@ -179,7 +179,7 @@ class Submission:
         for data in child_opens(parent, command, rules):
             key = data["cause"]["key"]
             child = Command(
-                id=f"open:{parent.org_id}:{key}",
+                id=f"open:{thread_id_of(parent.org_id, key)}",
                 thread_id=thread_id_of(parent.org_id, key),
                 trigger=Addition.OPEN,
                 expect=ExpectVersion(version=0),
