@@ -364,3 +364,21 @@ def test_an_idempotent_action_is_repeated_with_the_same_id(made: Callable[..., W
     first, second = world.calls
     assert first.id == second.id
     assert world.kinds(world.threads.get(thread.id)).count("execution_started") == 1
+
+
+def test_an_action_that_failed_is_proposed_again_once_a_person_says_how_to_continue(
+    made: Callable[..., World],
+) -> None:
+    outcomes = [Report.failed("the disk is full"), Report.ok("moved")]
+    world = made(lambda given, execution: outcomes.pop(0), auto=True, risk=Risk(irreversibility="low", regret="low"))
+    failed = world.executed(to="/data3")
+    world.threads.answer(f"{failed.id}.{failed.entered}", "provide", text="There is space again.", by=MARA)
+    world.threads.drain()
+    again = world.threads.get(failed.id)
+    assert (again.phase.value, again.proposals[again.stage].author) == ("awaiting_confirmation", "rules")
+    card = world.threads.card(f"{again.id}.{again.entered}").card
+    assert (card.action, card.parameters) == ("move", {"to": "/data3"})
+    world.threads.answer(card, "redirect", text="No, not again.", stage="action", by=MARA)
+    world.threads.drain()
+    assert world.threads.get(failed.id).phase.value == "awaiting_action_clarification"
+    assert len(world.calls) == 1

@@ -30,6 +30,8 @@ TOLD_CONFIDENCE = 0.8
 """The confidence of guidance in the words of a person."""
 GUIDANCE_CONFIDENCE = 0.6
 """The confidence of guidance from evidence: it is true, but general."""
+AGAIN_CONFIDENCE = 0.3
+"""Of an action that failed before: below the floor of the policies, so a person decides."""
 
 TEXT_CHARS = 1_000
 QUOTED = 6
@@ -76,7 +78,8 @@ class RuleInferencer:
     """Makes proposals offline and deterministically: the same request gets the same answer.
 
     For a cause of steering, it proposes guidance for the run, in a person's words or from the evidence. For all other
-    causes, it takes the title as the intent and asks a person for an action.
+    causes, it takes the title as the intent and asks a person for an action. An action that failed is proposed
+    again after a person said how to continue, so that it can be corrected and approved.
     """
 
     @property
@@ -116,7 +119,7 @@ def _context(ask: Ask) -> Proposal:
 def _action(ask: Ask) -> Proposal:
     trouble = TROUBLES.get(ask.cause_kind)
     if trouble is None:
-        return Proposal.of_question(_question(ask))
+        return _again(ask) or Proposal.of_question(_question(ask))
     guidance = next((offered for offered in ask.actions if offered.name == INJECT_GUIDANCE), None)
     if guidance is None or guidance.unavailable or ask.run_id is None or ask.run == "ended":
         why = (
@@ -129,6 +132,15 @@ def _action(ask: Ask) -> Proposal:
     if not quoted:
         return Proposal.of_question(_cut(f"{ask.title}. There is no evidence to go by. What should the run be told?"))
     return _guidance(_from_evidence(trouble, quoted), GUIDANCE_CONFIDENCE, tuple(item.id for item in quoted))
+
+
+def _again(ask: Ask) -> Proposal | None:
+    """Return the action that failed, so that a person can correct or approve it without typing it anew."""
+    action = ask.last.body.get("action") if ask.failed and not ask.errors and ask.last is not None else None
+    if not any(offered.name == action and not offered.unavailable for offered in ask.actions):
+        return None
+    assert ask.last is not None
+    return Proposal(stage=Stage.ACTION, body=ask.last.body, confidence=AGAIN_CONFIDENCE)
 
 
 def _guidance(text: str, confidence: float, refs: tuple[str, ...] = ()) -> Proposal:

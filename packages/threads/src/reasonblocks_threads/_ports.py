@@ -242,7 +242,9 @@ class Ask:
     facts: tuple[Fact, ...] = ()
     accepted: tuple[Proposal, ...] = ()
     last: Proposal | None = None
-    """The proposal that a person redirected."""
+    """The proposal that a person redirected, or whose execution failed."""
+    failed: bool = False
+    """True if the action of `last` did not succeed, and nothing has been proposed since."""
     problem: Problem | None = None
     actions: tuple[Offered, ...] = ()
     seconds: float = 60.0

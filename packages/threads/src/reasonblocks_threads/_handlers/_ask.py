@@ -39,12 +39,21 @@ def ask_of(reading: Reading, thread: Thread, rules: Rules, *, seconds: float, er
         facts=thread.facts,
         accepted=tuple(thread.proposals[stage] for stage in _before(thread.stage) if stage in thread.proposals),
         last=thread.last if thread.last is not None and thread.last.stage is thread.stage else None,
+        failed=_has_failed(thread),
         problem=thread.problem,
         actions=rules.catalogue.offered(thread),
         seconds=seconds,
         tokens=max(0, left),
         errors=errors,
     )
+
+
+def _has_failed(thread: Thread) -> bool:
+    """Return True if the last problem of a thread is that of its last execution."""
+    report = thread.execution.report if thread.execution is not None else None
+    if report is None or report.succeeded or thread.problem is None:
+        return False
+    return (thread.problem.code, thread.problem.text) == (report.code or "failed", report.summary)
 
 
 def _before(stage: Stage) -> tuple[Stage, ...]:
