@@ -101,6 +101,8 @@ class _Pool:
         self._address = address
         self._client: httpx.AsyncClient | None = client
         self._left_to_parent: list[object] = []
+        self._ending: set[asyncio.Task[Reply]] = set()
+        """Cancelled exchanges that still close their connections; asyncio itself keeps no reference to a task."""
         on_fork(self._forget_connections)
 
     def _forget_connections(self) -> None:
@@ -109,15 +111,35 @@ class _Pool:
 
     async def exchange(self, ask: Ask, seconds: float) -> Reply:
         """Send a request and read its answer. Raises `NoReply`, and `DeadlineExceeded` after `seconds`."""
+        task = asyncio.ensure_future(self._exchange(ask))
         try:
-            return await asyncio.wait_for(self._exchange(ask), seconds)
-        except asyncio.TimeoutError:
-            raise DeadlineExceeded(self._address.shown, seconds) from None
+            await asyncio.wait((task,), timeout=seconds)
+        finally:
+            if not task.done():
+                self._end(task)
+        if not task.done():
+            raise DeadlineExceeded(self._address.shown, seconds)
+        try:
+            return task.result()
         except (NoReply, BadAnswer):
             raise
         except Exception as exc:  # noqa: BLE001 - HTTP, TLS and DNS each have errors of their own
             reason = f"{type(exc).__name__}: {_one_line(self._address.hide(str(exc)))}"
             raise NoReply(reason) from None  # the library's own error may show a header, and so the key
+
+    def _end(self, task: asyncio.Task[Reply]) -> None:
+        """Cancel an exchange once, and let it close its connection: a second cancellation would interrupt that.
+
+        The deadline here and a caller that stops waiting at the same time would otherwise cancel it twice.
+        """
+        self._ending.add(task)
+        task.add_done_callback(self._ended)
+        task.cancel()
+
+    def _ended(self, task: asyncio.Task[Reply]) -> None:
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not log it
 
     async def _exchange(self, ask: Ask) -> Reply:
         if self._client is None:
