@@ -64,7 +64,7 @@ ACTORS = st.sampled_from([MARA, OPERATOR])
 
 
 PICKS = st.integers(0, 60)
-"""Which thread, card or answer: the number of those that there are divides it."""
+"""The choice of a thread, card or answer: the remainder after division by their number."""
 Item = TypeVar("Item")
 
 

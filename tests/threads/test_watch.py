@@ -17,7 +17,7 @@ from tests.whole import WHOLE
 
 INJECTED = ("MonitorSteeringInjection",)
 Told = tuple[str, str, int, "str | None", int]
-"""What is noticed: what, family, call, kind, first call."""
+"""A notice: what, family, call, kind, first call."""
 
 
 def call(

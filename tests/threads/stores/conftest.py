@@ -56,7 +56,7 @@ def empty_url(url: str) -> Iterator[str]:
 
 @pytest.fixture(params=["file", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """What several stores and processes can open."""
+    """The databases that several stores and processes can open."""
     if request.param == "file":
         return str(tmp_path / "threads.db")
     url: str = request.getfixturevalue("empty_url")

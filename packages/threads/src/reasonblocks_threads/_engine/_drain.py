@@ -27,7 +27,7 @@ BACK_OFF_S, LONGEST_BACK_OFF_S = 1.0, 300.0
 WORKS = 10_000
 """The most works of one drain: what arises without end is left for the next."""
 UNAVAILABLE = 16
-"""How often in a row a drain finds the store unavailable before it raises; the store itself waits for seconds."""
+"""Failures of the store in a row after which a drain raises; the store itself waits for seconds each time."""
 PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
 ERROR_CHARS = 500
 

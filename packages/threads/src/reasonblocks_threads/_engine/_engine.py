@@ -25,7 +25,7 @@ Handler: TypeAlias = "Callable[[Engine, Work], None]"
 """Does a work and submits what came of it."""
 
 TRIES = 5
-"""How often a command of the system is decided anew after a conflict."""
+"""The number of times that a command of the system is decided again after a conflict."""
 LATE: frozenset[WorkKind] = frozenset({"infer", "execute", "clean_up"})
 """The works whose result is noted in the log if it comes too late."""
 

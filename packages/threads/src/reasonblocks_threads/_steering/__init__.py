@@ -1,4 +1,4 @@
-"""What threads give to the core: a sink that opens threads about runs, and a mailbox with the letters to them."""
+"""Connects threads to the core: a sink that opens threads about runs, and a mailbox with the letters to them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class LetterBox:
         self._engine, self._store = engine, engine.store
         self.inline = getattr(engine.store, "inline", False) is True
         self._owned: dict[str, bool] = {}
-        """Whether a thread with a letter is of this organisation."""
+        """True if a thread with a letter belongs to this organisation."""
 
     def waiting(self, run_id: str) -> tuple[Note, ...]:
         """Return the letters of a run that no call has carried yet, the oldest first."""

@@ -43,7 +43,7 @@ class Transaction:
         self.skip_locked, self._positions = skip_locked, positions
         self.is_over = False
         self.erases = False
-        """Whether private texts are to be erased from the disk at the end."""
+        """True if private texts are to be erased from the disk at the end."""
         self.error: Exception | None = None
         """The error of a statement that failed."""
 
