@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from ._memo import Memo
 from ._patterns import Curve, SimilarityCurves
 from ._requests import Evaluate, Retrieve
-from .types import JSON, ETrace, Evaluation, Memories, Note, RunInfo, Step
+from .types import (
+    JSON,
+    Codebase,
+    CodebaseSummary,
+    ETrace,
+    Evaluation,
+    Finding,
+    Memories,
+    Note,
+    RecalledFinding,
+    RunInfo,
+    Step,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -28,6 +40,7 @@ __all__ = [
     "Embedder",
     "Evaluate",
     "Evaluator",
+    "FindingStore",
     "Mailbox",
     "Memo",
     "Monitor",
@@ -153,6 +166,45 @@ class Mailbox(Protocol):
     """
 
     def waiting(self, run_id: str) -> tuple[Note, ...]: ...
+
+
+@runtime_checkable
+class FindingStore(Protocol):
+    """Keeps the findings of codebases. No call reads or changes another org's, or another codebase's.
+
+    Findings arrive validated, masked, with their ids and times. Methods block, may be called from any thread, and raise
+    `StoreError` or `Unavailable`, after which nothing has changed.
+    """
+
+    def put(self, codebase: Codebase, findings: Sequence[Finding]) -> tuple[str, ...]:
+        """Store findings, all or none, and return their ids. One with a stored id replaces that one."""
+        ...
+
+    def search(
+        self, codebase: Codebase, query: str, *, top_k: int, score_threshold: float
+    ) -> tuple[RecalledFinding, ...]:
+        """Return the findings with at least this score, the best first, ties by id, at most `top_k`."""
+        ...
+
+    def page(self, codebase: Codebase, *, after: str = "", limit: int = 100) -> tuple[Finding, ...]:
+        """Return at most `limit` findings by id, beginning after the id `after`; none at their end."""
+        ...
+
+    def remove(self, codebase: Codebase, *, finding_ids: Sequence[str] = (), file_paths: Sequence[str] = ()) -> int:
+        """Remove the findings with these ids, and those about these files or files in these folders; count them."""
+        ...
+
+    def clear(self, codebase: Codebase) -> int:
+        """Remove all findings of a codebase; return their number."""
+        ...
+
+    def codebases(self, org_id: str) -> tuple[CodebaseSummary, ...]:
+        """Return the codebases of an org that have findings, by id."""
+        ...
+
+    def close(self) -> None:
+        """Close files and connections. The next use opens them again."""
+        ...
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._json import JSON
+from ._finding import Codebase, CodebaseSummary, Finding, Freshness, RecalledFinding
 from ._run import RunFields, RunInfo, RunKeywords, RunOptions
 from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState
 from ._steering import (
@@ -37,11 +38,15 @@ from ._step import Novelty, Step, StepInput, StepOutcome, ToolCall, ToolResult, 
 __all__ = [
     "JSON",
     "AdapterCaps",
+    "Codebase",
+    "CodebaseSummary",
     "DifficultyParts",
     "Doubt",
     "ETrace",
     "Evaluation",
     "FSMState",
+    "Finding",
+    "Freshness",
     "GateDecision",
     "Injected",
     "Injection",
@@ -55,6 +60,7 @@ __all__ = [
     "Pattern",
     "Pending",
     "Placement",
+    "RecalledFinding",
     "Routing",
     "RunFields",
     "RunInfo",
