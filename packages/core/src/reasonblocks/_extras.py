@@ -13,6 +13,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "fastembed": ("fastembed>=0.4",),
         "http": ("httpx[http2]>=0.27",),
         "learn": ("detect-secrets>=1.5",),
+        "mcp": ("detect-secrets>=1.5", "mcp>=2,<3"),
+        "memory": ("detect-secrets>=1.5",),
         "model2vec": ("model2vec>=0.4",),
         "openai-embed": ("httpx>=0.27",),
         "otel": ("opentelemetry-api>=1.38",),

@@ -24,11 +24,30 @@ from ._evaluate import (
     injected_of,
     own_level_of,
 )
+from ._findings import (
+    MOST_STORED,
+    ClearResponse,
+    CodebaseList,
+    FindingList,
+    FindingRequest,
+    FindingsRequest,
+    FindingsResponse,
+    InvalidateRequest,
+    InvalidateResponse,
+    RecallRequest,
+    RecallResponse,
+    WireCodebase,
+    WireFinding,
+    WireRecalled,
+)
 from ._retrieve import RetrieveRequest, RetrieveResponse, WireTrace, retrieve_request, retrieve_response
 from ._step import WireStep
 
 __all__ = [
-    "MAX_INJECTED", "PREFIX", "SERVER_MEMORY", "EvaluateRequest", "EvaluateResponse", "EventsRequest", "EventsResponse",
-    "RetrieveRequest", "RetrieveResponse", "ScoreRequest", "ScoreResponse", "WireRefused", "WireStep", "WireTrace",
-    "evaluate_request", "evaluation_response", "injected_of", "own_level_of", "retrieve_request", "retrieve_response",
+    "MAX_INJECTED", "MOST_STORED", "PREFIX", "SERVER_MEMORY", "ClearResponse", "CodebaseList", "EvaluateRequest",
+    "EvaluateResponse", "EventsRequest", "EventsResponse", "FindingList", "FindingRequest", "FindingsRequest",
+    "FindingsResponse", "InvalidateRequest", "InvalidateResponse", "RecallRequest", "RecallResponse", "RetrieveRequest",
+    "RetrieveResponse", "ScoreRequest", "ScoreResponse", "WireCodebase", "WireFinding", "WireRecalled", "WireRefused",
+    "WireStep", "WireTrace", "evaluate_request", "evaluation_response", "injected_of", "own_level_of",
+    "retrieve_request", "retrieve_response",
 ]  # fmt: skip
