@@ -74,7 +74,8 @@ class StoreContract:
         )
         assert store.put(HOME, [full]) == (full.finding_id,)
         (found,) = store.page(HOME)
-        assert timeless([found]) == timeless([full]) and found.created_at
+        assert timeless([found]) == timeless([full])
+        assert found.created_at
 
     def test_the_longest_finding_is_kept(self, store: FindingStore) -> None:
         long = noted("ä" * 7_999 + "b", "p" * 512, "k" * 64)
@@ -238,7 +239,8 @@ class StoreContract:
         store.put(HOME, [noted(f"the tests of module {number} {'and more words ' * number}") for number in range(9)])
         full = store.search(HOME, "the tests of module 3", top_k=50, score_threshold=0.0)
         ranks = [(-one.score, one.finding_id) for one in full]
-        assert ranks == sorted(ranks) and all(0.0 <= one.score <= 1.0 for one in full)
+        assert ranks == sorted(ranks)
+        assert all(0.0 <= one.score <= 1.0 for one in full)
         assert len(full) == 9
         for top_k in (1, 4):
             assert store.search(HOME, "the tests of module 3", top_k=top_k, score_threshold=0.0) == full[:top_k]
