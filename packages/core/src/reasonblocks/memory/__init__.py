@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..ports import FindingStore
@@ -10,6 +11,7 @@ from ..types import Codebase, CodebaseSummary, Finding, Freshness, RecalledFindi
 if TYPE_CHECKING:
     from .._findings import recalled_text
     from ._memory import CodebaseMemory
+    from ._tools import MemoryTool, ToolAnswer, memory_tools
 
 __all__ = [
     "Codebase",
@@ -18,21 +20,27 @@ __all__ = [
     "Finding",
     "FindingStore",
     "Freshness",
+    "MemoryTool",
     "RecalledFinding",
+    "ToolAnswer",
+    "memory_tools",
     "recalled_text",
 ]
 
+_HOMES = {
+    "CodebaseMemory": "._memory",
+    "MemoryTool": "._tools",
+    "ToolAnswer": "._tools",
+    "memory_tools": "._tools",
+    "recalled_text": ".._findings",
+}
+"""The module of each name that is loaded when it is first used."""
+
 
 def __getattr__(name: str) -> object:
-    if name == "CodebaseMemory":
-        from ._memory import CodebaseMemory
-
-        return CodebaseMemory
-    if name == "recalled_text":
-        from .._findings import recalled_text
-
-        return recalled_text
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)
 
 
 def __dir__() -> list[str]:
