@@ -32,11 +32,11 @@ from reasonblocks import (
     testing,
 )
 from reasonblocks._extras import EXTRAS
+from reasonblocks._masking import detectors
 from reasonblocks.backends import embed
 from reasonblocks.backends._edge_store import EdgeStore
 from reasonblocks.calibration._fit import need_scikit_learn
 from reasonblocks.exceptions import ExtraMissing
-from reasonblocks.learning._secrets import detectors
 from reasonblocks.report import RunPage, run_page
 
 NOWHERE = "http://127.0.0.1:9"

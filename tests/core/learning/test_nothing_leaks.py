@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from reasonblocks._masking import detectors
+from reasonblocks._masking._secrets import _loaded
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.learning import Evidence, learn
 from reasonblocks.learning._acts import act_of
 from reasonblocks.learning._mask import label
-from reasonblocks.learning._secrets import detectors
 from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Pattern
 from tests.core.learning.secrets_in_runs import KINDS, plain, told
@@ -159,7 +160,7 @@ def test_without_the_detector_learning_refuses_before_it_reads_a_run(monkeypatch
     with pytest.raises(ExtraMissing, match=r"^learning needs detect-secrets: pip install 'detect-secrets>=1.5'$"):
         learn(runs(), rb=None)  # type: ignore[arg-type]
     assert read == []
-    detectors.cache_clear()
+    _loaded.cache_clear()
 
 
 def test_without_the_detector_the_command_says_how_it_is_installed(
@@ -173,7 +174,7 @@ def test_without_the_detector_the_command_says_how_it_is_installed(
     assert main(["learn", str(runs), "--out", str(tmp_path / "out.jsonl")]) == 1
     assert capsys.readouterr().err == "reasonblocks: learning needs detect-secrets: pip install 'detect-secrets>=1.5'\n"
     assert not (tmp_path / "out.jsonl").exists()
-    detectors.cache_clear()
+    _loaded.cache_clear()
 
 
 def test_proposals_are_listed_and_accepted_without_the_detector(
@@ -184,11 +185,11 @@ def test_proposals_are_listed_and_accepted_without_the_detector(
     without_detector(monkeypatch)
     assert main(["learn", "--out", str(tmp_path / "out.jsonl")]) == 0
     assert "nothing is proposed" in capsys.readouterr().out
-    detectors.cache_clear()
+    _loaded.cache_clear()
 
 
 def without_detector(monkeypatch: pytest.MonkeyPatch) -> None:
-    detectors.cache_clear()
+    _loaded.cache_clear()
     for name in [*filter(re.compile(r"detect_secrets\b").match, sys.modules), "detect_secrets"]:
         monkeypatch.setitem(sys.modules, name, None)
 

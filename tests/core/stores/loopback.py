@@ -1,4 +1,4 @@
-"""A small Qdrant server for tests: the part of its REST interface that `QdrantStore` uses, over Qdrant's own engine."""
+"""A small Qdrant server for tests: the part of its REST interface that our stores use, over Qdrant's own engine."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Loopback:
 
     def index(self, name: str, body: Mapping[str, Any]) -> Any:
         schema = body["field_schema"]
-        params = edge.FloatIndexParams() if schema == "float" else edge.KeywordIndexParams()
+        params = INDEXES.get(schema if isinstance(schema, str) else schema["type"], edge.KeywordIndexParams)()
         self.shards[name].update(edge.UpdateOperation.create_field_index(body["field_name"], params))
         self.indexes.setdefault(name, []).append(json.dumps({body["field_name"]: schema}))
         return DONE
@@ -82,7 +82,10 @@ class Loopback:
         return DONE
 
     def delete(self, name: str, body: Mapping[str, Any]) -> Any:
-        self.shards[name].update(edge.UpdateOperation.delete_points(body["points"]))
+        chosen = _filter(body.get("filter"))
+        by_id = edge.UpdateOperation.delete_points
+        every = edge.UpdateOperation.delete_points_by_filter
+        self.shards[name].update(by_id(body["points"]) if chosen is None else every(chosen))
         return DONE
 
     def set_payload(self, name: str, body: Mapping[str, Any]) -> Any:
@@ -111,7 +114,7 @@ class Loopback:
                 limit=body["limit"],
                 filter=_filter(body.get("filter")),
                 with_payload=body["with_payload"],
-                order_by=None if order is None else edge.OrderBy(order["key"], edge.Direction.Asc),
+                order_by=None if order is None else _order(order),
             )
         )
         return {"points": [_plain(one, ("id", "payload")) for one in found], "next_page_offset": offset}
@@ -123,7 +126,18 @@ class Loopback:
     def count(self, name: str, body: Mapping[str, Any]) -> Any:
         return {"count": self.shards[name].count(edge.CountRequest(exact=True, filter=_filter(body.get("filter"))))}
 
+    def facet(self, name: str, body: Mapping[str, Any]) -> Any:
+        found = self.shards[name].facet(
+            edge.FacetRequest(body["key"], limit=body["limit"], exact=True, filter=_filter(body.get("filter")))
+        )
+        return {"hits": [{"value": hit.value, "count": hit.count} for hit in found.hits]}
 
+
+INDEXES: dict[str, Callable[[], Any]] = {
+    "float": edge.FloatIndexParams,
+    "integer": edge.IntegerIndexParams,
+    "datetime": edge.DatetimeIndexParams,
+}
 DONE = {"operation_id": 0, "status": "completed"}
 ROUTES: dict[tuple[str, str], Callable[[Loopback, str, Mapping[str, Any]], Any]] = {
     ("PUT", "index"): Loopback.index,
@@ -134,6 +148,7 @@ ROUTES: dict[tuple[str, str], Callable[[Loopback, str, Mapping[str, Any]], Any]]
     ("POST", "points/query"): Loopback.query,
     ("POST", "points/scroll"): Loopback.scroll,
     ("POST", "points/count"): Loopback.count,
+    ("POST", "facet"): Loopback.facet,
 }
 
 
@@ -161,15 +176,25 @@ class _Handler(BaseHTTPRequestHandler):
 def _filter(given: Mapping[str, Any] | None) -> edge.Filter | None:
     if given is None:
         return None
-    must, must_not = ([_condition(one) for one in given.get(name) or ()] for name in ("must", "must_not"))
-    return edge.Filter(must=must or None, must_not=must_not or None)
+    parts = {
+        name: [_condition(one) for one in given.get(name) or ()] or None for name in ("must", "should", "must_not")
+    }
+    return edge.Filter(**parts)
+
+
+def _order(given: Mapping[str, Any]) -> edge.OrderBy:
+    direction = edge.Direction.Desc if given.get("direction") == "desc" else edge.Direction.Asc
+    return edge.OrderBy(given["key"], direction, given.get("start_from"))
 
 
 def _condition(given: Mapping[str, Any]) -> Any:
+    if "has_id" in given:
+        return edge.HasIdCondition(set(given["has_id"]))
     if "key" not in given:
         return _filter(given)
-    if given.get("match"):
-        return edge.FieldCondition(given["key"], match=edge.MatchAny(given["match"]["any"]))
+    if match := given.get("match"):
+        wanted = edge.MatchAny(match["any"]) if "any" in match else edge.MatchValue(match["value"])
+        return edge.FieldCondition(given["key"], match=wanted)
     bounds = {name: value for name, value in given["range"].items() if value is not None}
     return edge.FieldCondition(given["key"], range=edge.RangeFloat(**bounds))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
+from typing import TypeVar
 
 from .._json import canonical, evolve, storable
 from .._text import preview, whole
@@ -22,6 +23,7 @@ MOST_RECALLED = 50
 """The limit of `top_k`."""
 MOST_FINDINGS = 20_000
 """Findings of one codebase: a search compares all of them. An agent in a loop must not fill a disk."""
+FindingT = TypeVar("FindingT", bound=Finding)
 SHOWN = 80
 """Characters of an invalid text that an error shows, because the error may go to a log."""
 
@@ -31,7 +33,7 @@ def checked_codebase(org_id: object, codebase_id: object) -> Codebase:
     return Codebase(org_id=_id("org_id", org_id), codebase_id=_id("codebase_id", codebase_id))
 
 
-def checked(finding: Finding) -> Finding:
+def checked(finding: FindingT) -> FindingT:
     """Return the finding with plain values if it is valid. Raises `ConfigError` with the field and the rule."""
     content = _text("content", finding.content, CONTENT_CHARS)
     if not content.strip():

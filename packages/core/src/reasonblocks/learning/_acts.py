@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from .._json import canonical
+from .._masking import MASK, announces
 from .._monitors.arguments import command_of
 from .._monitors.features import Features, features_of, plain
 from .._monitors.outcome import says_nothing
 from .._text import collapse, digest
 from ..types import JSON, Step
 from ._mask import LONGEST, label, run_label, short, whole_words, without_secrets
-from ._secret_names import MASK, announces
 
 LOOKUP_ROLES = ("read", "search")
 """Roles of a tool whose empty result counts as trouble; for other tools an empty result may be a success."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .._masking import MASK
 from .._text import digest
 from ..types import JSON, Pattern, Tier
 from ._alternatives import Alternative, Remedy
 from ._digest import RunDigest
-from ._secret_names import MASK
 from ._trouble import Form, Kind
 
 MAX_TEXTS = 8

@@ -25,6 +25,7 @@ import numpy as np
 
 from .._gates import TIER_RULES
 from .._json import evolve
+from .._masking import detectors
 from .._patterns import checked
 from .._replay import SessionFactory, replay
 from ..backends._stores.table import Rows
@@ -45,7 +46,6 @@ from ._digest import Calm, Gathered, RunDigest, digest_of
 from ._distil import Distil, Evidence, evidence_of
 from ._distil import distil as built_in
 from ._proposal import Proposal
-from ._secrets import detectors
 from ._trouble import Kind
 
 MAX_PER_KIND = 3

@@ -6,13 +6,12 @@ import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
+from .._masking import MASK
+from .._masking import without_secrets as without_secrets_alone
 from .._render import sanitise
 from .._text import collapse
 from ..types import JSON
-from ._people import known_names, without_accounts, without_names
-from ._secret_names import MASK
-from ._secrets import without_announced, without_detected
-from ._shapes import without_blocks, without_shaped
+from ._people import known_names, without_names
 
 _EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
 _DIGITS = re.compile(r"\+?\(?\d[\d\s().-]{7,24}\d")
@@ -73,8 +72,8 @@ def _without_private(text: str, private: Collection[str]) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Mask secrets and accounts, and keep everything else, even numbers."""
-    return without_detected(without_accounts(without_shaped(without_announced(without_blocks(text)))))
+    """Mask secrets, accounts and addresses, and keep everything else, even numbers."""
+    return without_secrets_alone(text, accounts=True, addresses=True)
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from itertools import groupby
 
-from ._secret_names import MASK
+from .._masking import ACCOUNTS, HOME, MASK, unless_common
 
 NO_NAMES = frozenset(
     # first words of sentences and headings
@@ -73,16 +73,6 @@ IN_CAPITALS = frozenset(
     "killed aborted overflow success passed skipped warnings info important caution attention stack".split()
 )
 """Added to `NO_NAMES`, in lower case: words of SQL, of protocols and of tool output."""
-
-ACCOUNTS = frozenset(
-    "root user users admin administrator ubuntu debian ec2-user centos runner runneradmin vagrant app node jovyan "
-    "circleci vscode codespace coder public default git www-data daemon nobody guest test tester testuser system "
-    "postgres mysql redis nginx jenkins docker staff wheel home shared all me you none null true false self "
-    "undefined agent assistant human bot model swebench openhands anonymous username login name the a an any "
-    "other bin sys sudo local service build builder ci deploy devuser developer dev work workspace project "
-    "projects repo data src code linuxbrew string str id int it is and or not for in of to see file".split()
-)
-"""Accounts and home folders that belong to no person, and placeholders for an account."""
 
 
 def _letters(kind: str) -> str:
@@ -159,15 +149,6 @@ _PERSONAL = (
 _QUOTED = re.compile(
     rf"(?i)(?P<head>(?P<q>\\{{0,8}}[\"']){_PERSONAL}(?P=q)\s*:\s*|(?<![\w.-]){_FIELDS}\s*=\s*)(?P<quote>\\{{0,8}}[\"'])(?P<name>(?:(?!(?P=quote))\\*[^\\\n]){{0,400}})"
 )
-_HOME = re.compile(
-    r"(?P<head>(?:/home/|/Users/|/var/users/|/export/home/|"
-    r"(?i:\b[a-z]:(?:\\+|/)(?:users|documents and settings)(?:\\+|/)))"
-    r"|(?<![\w/.~])~(?=[a-z]))(?P<name>[^\s/\\\"'`:;,|&<>()*?$#\[\]{}]+(?: [A-Z][\w.-]*(?=[/\\]))?)"
-)
-_LISTED = re.compile(r"(?m)((?:^|\s)[-dlbcps][rwxsStT-]{9}[.+@]?\s+\d+\s+)(\S+)(\s+)(\S+)(?=\s+\d)")
-_AT = re.compile(
-    r"(\b(?:ssh|scp|sftp|rsync|mosh|ssh-copy-id)\b[^\n|;&]{0,80}?\s)([\w.-]+)(?=@)|(?<![\w.@/-])()([\w.-]+)(?=@[\w.-]+:[~/])"
-)
 _NAME_KEY = re.compile(
     r"(?i)\\{0,8}[\"']?(?:first|last|full|middle|display|sur|"
     r"nick)_?name\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"']([^\W\d_][\w' ’-]{1,40})\\{0,8}[\"']"
@@ -177,7 +158,7 @@ _NAME_KEY = re.compile(
 def known_names(text: str) -> Iterable[str]:
     """Yield the words that the text shows to be a person's names; they are then masked everywhere."""
     found: list[str] = _NAME_KEY.findall(text)
-    found += [match["name"] for match in _HOME.finditer(text) if match["head"] != "~"]
+    found += [match["name"] for match in HOME.finditer(text) if match["head"] != "~"]
     found += [name for _, name in _MY_NAME.findall(text)] if "ame is" in text else []
     for name in found:
         for word in re.split(r"[\s.]+", name):
@@ -185,19 +166,12 @@ def known_names(text: str) -> Iterable[str]:
                 yield word
 
 
-def without_accounts(text: str) -> str:
-    """Mask user names: in home folders, in file listings, and before a host."""
-    text = _HOME.sub(lambda match: match["head"] + _unless_common(match["name"]), text)
-    text = _LISTED.sub(lambda match: f"{match[1]}{_unless_common(match[2])}{match[3]}{_unless_common(match[4])}", text)
-    return _AT.sub(lambda match: (match[1] or "") + _unless_common(match[2] or match[4]), text)
-
-
 def without_names(text: str) -> str:
     """Mask the names of people, as far as capitals, titles and fields reveal them."""
     text = _MAILED.sub(MASK, _BLAME.sub(r"\1#", text))
     text = _GIT_INLINE.sub(r"\1#", _GIT.sub(_masked_author, text))
     text = _BIBLIOGRAPHY.sub(r"\1#", text)
-    text = _OPTION.sub(lambda match: f"{match['head']}{match['quote'] or ''}{_unless_common(match['name'])}", text)
+    text = _OPTION.sub(lambda match: f"{match['head']}{match['quote'] or ''}{unless_common(match['name'])}", text)
     text = _QUOTED.sub(_masked_quoted, text)
     text = _FIELD.sub(_masked_field, text)
     text = _MY_NAME.sub(lambda match: match[0] if match[2].split()[0].lower() in NO_NAMES else match[1] + MASK, text)
@@ -212,10 +186,6 @@ def without_names(text: str) -> str:
 
 def _common(name: str) -> bool:
     return name.split()[0].lower() in NO_NAMES
-
-
-def _unless_common(name: str) -> str:
-    return name if name.lower() in ACCOUNTS or name.strip("#") == "" else MASK
 
 
 def _masked_capitals(found: re.Match[str]) -> str:

@@ -7,13 +7,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 CLOSING_SECONDS = 1.0
 """Seconds that closing waits for unfinished answers."""
-POLL_SECONDS = 0.02
-"""Seconds between the accepting thread's checks for the end."""
 
 
 class Listener(ThreadingTCPServer):
@@ -26,8 +25,9 @@ class Listener(ThreadingTCPServer):
     def __init__(self, handler: Callable[[Any, Any, Any], BaseRequestHandler], port: int = 0) -> None:
         self._sockets: set[Any] = set()
         self._workers: list[threading.Thread] = []
+        self._stopped = False
         super().__init__(("127.0.0.1", port), handler)
-        self._accepting = threading.Thread(target=self.serve_forever, args=(POLL_SECONDS,), daemon=True)
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
     @property
@@ -35,13 +35,28 @@ class Listener(ThreadingTCPServer):
         return int(self.server_address[1])
 
     def stop(self) -> None:
-        self.shutdown()
+        ends = time.monotonic() + CLOSING_SECONDS
+        self._wake()
+        self._accepting.join(CLOSING_SECONDS)
         self.server_close()
         for connection in list(self._sockets):
             _hang_up(connection)
-        ends = time.monotonic() + CLOSING_SECONDS
-        for thread in [self._accepting, *self._workers]:
+        for thread in list(self._workers):
             thread.join(max(0.0, ends - time.monotonic()))
+
+    def _accept(self) -> None:
+        while not self._stopped:
+            self.handle_request()
+
+    def _wake(self) -> None:
+        """End the accepting thread at once: it waits for a connection, which is one of ours now."""
+        self._stopped = True
+        with suppress(OSError):  # no room for another one: then one of those that wait wakes it
+            socket.create_connection(("127.0.0.1", self.port), CLOSING_SECONDS).close()
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Accept nothing that comes after the end."""
+        return not self._stopped
 
     def process_request(self, request: Any, client_address: Any) -> None:
         thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)

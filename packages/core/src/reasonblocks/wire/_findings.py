@@ -12,6 +12,8 @@ from ._base import Answer, Request, Unit
 
 MOST_STORED = 500
 """Findings of one request."""
+MOST_LISTED = 1_000
+"""Findings of one page of a list."""
 FileHash = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{64})?$")]
 GitBlob = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40})?$")]
 

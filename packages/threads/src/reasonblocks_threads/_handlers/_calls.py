@@ -77,10 +77,9 @@ def masked(text: str) -> str:
     """Return a text without secrets. Of a very long one, only the first part is kept."""
     if not text:
         return text
-    from reasonblocks.learning._secrets import without_announced, without_detected  # many patterns: 30 ms
-    from reasonblocks.learning._shapes import without_blocks, without_shaped
+    from reasonblocks._masking import without_secrets  # many patterns: 30 ms
 
-    return without_detected(without_shaped(without_announced(without_blocks(_whole_words(text)))))
+    return without_secrets(_whole_words(text), addresses=True)
 
 
 def _whole_words(text: str) -> str:

@@ -140,6 +140,11 @@ def read_answer(model: type[AnswerT], server: str, body: bytes) -> AnswerT:
     """Read an answer. Raises `BadAnswer` with the first field that is wrong."""
     answer = json_object(server, body)
     _check_size(server, [value for name, value in answer.items() if name != "memory"])
+    return validated(model, server, answer)
+
+
+def validated(model: type[AnswerT], server: str, answer: Mapping[str, Any]) -> AnswerT:
+    """Return a parsed answer as its model. Raises `BadAnswer` with the first field that is wrong."""
     try:
         return model.model_validate(answer)
     except ValidationError as exc:

@@ -16,6 +16,7 @@ from functools import partial
 from json import JSONDecoder
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ..._json import evolve
 from ..._process import on_fork
 from ..._text import preview
 from ...exceptions import BadAnswer, DeadlineExceeded, Unavailable
@@ -81,15 +82,20 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A request: its method, path below the server's URL, JSON body and headers."""
+    """A request: its path below the server's URL, JSON body and headers, and the largest answer that is read.
+
+    `verb` is its method if that is not GET without a body, and POST with one.
+    """
 
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    verb: str = ""
+    most_bytes: int = ANSWER_BYTES
 
     @property
     def method(self) -> str:
-        return "GET" if self.body is None else "POST"
+        return self.verb or ("GET" if self.body is None else "POST")
 
 
 class _Pool:
@@ -148,11 +154,11 @@ class _Pool:
         async with self._client.stream(ask.method, url, content=ask.body, headers=dict(ask.headers)) as response:
             return Reply(
                 status=response.status_code,
-                body=await self._body(response),
+                body=await self._body(response, ask.most_bytes),
                 retry_after=_seconds(response.headers.get("retry-after")),
             )
 
-    async def _body(self, response: httpx.Response) -> bytes:
+    async def _body(self, response: httpx.Response, most: int) -> bytes:
         """Return the body; of an error only the start. It must not be compressed: it could unpack to any size."""
         body = bytearray()
         encoding = response.headers.get("content-encoding", "identity")
@@ -160,9 +166,9 @@ class _Pool:
             raise BadAnswer(self._address.shown, encoding, "its answer must not be compressed")
         async for part in response.aiter_raw():
             body += part
-            if len(body) > ANSWER_BYTES:
+            if len(body) > (most if response.is_success else ANSWER_BYTES):
                 if response.is_success:
-                    raise BadAnswer(self._address.shown, f"over {ANSWER_BYTES} bytes", "its answer is too large")
+                    raise BadAnswer(self._address.shown, f"over {most} bytes", "its answer is too large")
                 break
         return bytes(body)
 
@@ -335,8 +341,7 @@ class Exchange:
 
 
 def _with_deadline(ask: Ask, left: float) -> Ask:
-    headers = {**ask.headers, "reasonblocks-deadline-ms": str(max(1, int(left * 1000)))}
-    return Ask(path=ask.path, body=ask.body, headers=headers)
+    return evolve(ask, headers={**ask.headers, "reasonblocks-deadline-ms": str(max(1, int(left * 1000)))})
 
 
 def _result(future: Future[Reply], seconds: float) -> Reply:

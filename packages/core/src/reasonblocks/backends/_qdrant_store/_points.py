@@ -13,6 +13,7 @@ import numpy as np
 from ..._secret import KEY_RULE, Secret, described, is_key, shown_url
 from ...exceptions import ConfigError, StoreError, Unavailable
 from .._forks import no_fork, opened
+from .._stores.point_store import require
 from .._stores.points import Hit, Point, PointQuery
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from qdrant_client.models import Filter
 
 
+TIMEOUT_S = 5
+"""Seconds per request: writing 200 patterns over a slow line. A search ends earlier, with its step's deadline."""
 TRY_AGAIN = (408, 429)
 """Status codes below 500 after which a request may be repeated."""
 
@@ -121,6 +124,23 @@ class Clients:
             raise Unavailable(self.name, f"{type(exc).__name__}: {exc}") from exc
 
 
+def clients_of(what: str, url: str | None, api_key: str | None, timeout: int, client: QdrantClient | None) -> Clients:
+    """Return the clients of the server that was given, as a URL or as a client, after loading the library."""
+    if (url is None) == (client is None):
+        raise ConfigError(
+            "url", shown_url(url) if url else url, "give the url of a Qdrant server, or a client: one of the two"
+        )
+    if client is None:
+        require(what, "qdrant_client", "qdrant-client", "qdrant")
+    clients = Clients(url, api_key, timeout, client)
+    clients.load()
+    return clients
+
+
+def collection_name(prefix: str, embedder_id: str) -> str:
+    return f"{prefix}-{quote(embedder_id, safe='').replace('%', '_')}"
+
+
 PAGE = 1_000
 """Points per page when all are read."""
 KEYWORDS = ("tier", "failure_type", "place")
@@ -131,7 +151,7 @@ class QdrantPoints:
 
     def __init__(self, clients: Clients, prefix: str, embedder_id: str, dim: int) -> None:
         self.clients, self._dim = clients, dim
-        self.name = f"{prefix}-{quote(embedder_id, safe='').replace('%', '_')}"
+        self.name = collection_name(prefix, embedder_id)
         self._there = False
 
     def near(self, ask: PointQuery) -> list[Hit]:

@@ -7,25 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..._requests import Retrieve
-from ..._secret import shown_url
 from ..._threads import in_daemon
-from ...exceptions import ConfigError
 from ...ports import Embedder
 from ...types import ETrace, Pattern
 from .._stores import embedders
-from .._stores.point_store import PointStore, require
+from .._stores.point_store import PointStore
 from .._stores.points import PointSearch
 from .._stores.vectors import Vectors
-from ._points import Clients, QdrantPoints
+from ._points import TIMEOUT_S, QdrantPoints, clients_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from qdrant_client import QdrantClient
-
-
-TIMEOUT_S = 5
-"""Seconds per request: writing 200 patterns over a slow line. A search ends earlier, with its step's deadline."""
 
 
 class QdrantStore(PointStore):
@@ -51,15 +45,9 @@ class QdrantStore(PointStore):
         embedder: Embedder | None = None,
         timeout: int = TIMEOUT_S,
     ) -> None:
-        if (url is None) == (client is None):
-            raise ConfigError(
-                "url", shown_url(url) if url else url, "give the url of a Qdrant server, or a client: one of the two"
-            )
-        if client is None:
-            require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
+        self._clients = clients_of("QdrantStore", url, api_key, timeout, client)
+        self._prefix = collection_prefix
         made = embedders.default() if embedder is None else embedder
-        self._clients = Clients(url, api_key, timeout, client)
-        self._clients.load()
         self._server = QdrantPoints(self._clients, collection_prefix, made.id, made.dim)
         super().__init__(self._server, layer, Vectors(made))
 

@@ -1,4 +1,4 @@
-"""Masks secrets that a text announces: assignments, headers, options of commands, and words like "the password is"."""
+"""Masks secrets that a text announces (assignments, headers, options, "the password is") or that a detector finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from ..exceptions import ExtraMissing
+from ._accounts import without_accounts, without_addresses
 from ._secret_names import MASK, announces, is_common, is_no_secret, refers_at
+from ._shapes import without_blocks, without_shaped
 
 _QUOTE = r"\\{0,8}[\"'`]"
 _HINT = re.compile(
@@ -71,6 +73,17 @@ _PHRASE = re.compile(
     r"(?i)(?P<head>\b(?:pass[ _-]?phrase|(?:seed|recovery|mnemonic|backup)[ _-](?:phrase|words|code)|mnemonic)s?"
     r"(?:[ ](?:is|was)[ :]|\s*[:=])\s*)(?P<value>[^\s\"'`\\#][^\n.;\"'`\\]*)"
 )
+
+
+def without_secrets(text: str, *, accounts: bool = False, addresses: bool = False) -> str:
+    """Mask secrets, and keep everything else, even numbers, hashes and paths.
+
+    With `accounts`, user names are masked too, in home folders and before hosts; with `addresses`, those of machines.
+    Raises `ExtraMissing` like `detectors`.
+    """
+    text = without_shaped(without_announced(without_blocks(text)))
+    text = without_addresses(text) if addresses else text
+    return without_detected(without_accounts(text) if accounts else text)
 
 
 def without_announced(text: str) -> str:
@@ -200,13 +213,20 @@ _AROUND = " \t\n\"'=:"
 Find: TypeAlias = Callable[[str], Iterable[str]]
 
 
-@lru_cache(maxsize=1)
-def detectors() -> tuple[Find, ...]:
-    """Return the detectors of detect-secrets. Raises `ExtraMissing`, with the command that installs it."""
+def detectors(what: str = "learning", extra: str = "learn") -> tuple[Find, ...]:
+    """Return the detectors of detect-secrets.
+
+    Raises `ExtraMissing`, with the command that installs the extra, which `what` needs.
+    """
     try:
-        util: Any = import_module("detect_secrets.core.plugins.util")
+        return _loaded()
     except ImportError as error:
-        raise ExtraMissing("learning", "detect-secrets", "learn") from error
+        raise ExtraMissing(what, "detect-secrets", extra) from error
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> tuple[Find, ...]:
+    util: Any = import_module("detect_secrets.core.plugins.util")
     found = util.get_mapping_from_secret_type_to_class()
     return tuple(found[kind]().analyze_string for kind in sorted(found) if kind not in _LEFT_OUT)
 
