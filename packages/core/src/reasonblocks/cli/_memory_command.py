@@ -15,7 +15,7 @@ from .._files import STORE
 from ..exceptions import ExtraMissing
 from ._files import ORG, add_org, in_home
 from ._options import FlagError
-from ._output import OK, PROBLEM, Parsers, Table, printable, say, show, warn
+from ._output import OK, PROBLEM, Parsers, Table, numbered, printable, say, show, warn
 
 if TYPE_CHECKING:
     from ..memory import CodebaseMemory
@@ -64,7 +64,9 @@ def _forget_parser(commands: Parsers) -> None:
     parser = _parser(commands, "forget", _forget, "remove findings of a codebase, and print their number")
     parser.add_argument("codebase", metavar="CODEBASE")
     chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--id", nargs="+", action="extend", metavar="ID", dest="ids", help="the findings with these ids")
+    chosen.add_argument(
+        "--id", nargs="+", action="extend", metavar="ID", dest="ids", help="the findings with these ids"
+    )
     chosen.add_argument(
         "--path",
         nargs="+",
@@ -143,7 +145,13 @@ def _list(arguments: argparse.Namespace) -> int:
         for finding in found:
             say(_as_json(finding))
     elif found:
-        show(Table(title=_counted(len(found)), head=("id", *_HEAD), rows=[(one.finding_id, *_row(one)) for one in found]))
+        show(
+            Table(
+                title=numbered(len(found), "finding"),
+                head=("id", *_HEAD),
+                rows=[(one.finding_id, *_row(one)) for one in found],
+            )
+        )
     else:
         say("no finding")
     return OK
@@ -163,7 +171,7 @@ def _list_codebases(arguments: argparse.Namespace) -> int:
             say(json.dumps(asdict(codebase)))
     elif found:
         rows = [(one.codebase_id, f"{one.findings:,}", one.newest) for one in found]
-        show(Table(title=_numbered(len(found), "codebase"), head=("codebase", "findings", "newest"), rows=rows))
+        show(Table(title=numbered(len(found), "codebase"), head=("codebase", "findings", "newest"), rows=rows))
     else:
         say("no codebase")
     return OK
@@ -195,7 +203,7 @@ def _search(arguments: argparse.Namespace) -> int:
         for finding in found:
             say(_as_json(finding))
     elif found:
-        title = f"{_counted(len(found))}; the best score is 1"
+        title = f"{numbered(len(found), 'finding')}; the best score is 1"
         show(Table(title=title, head=("score", "id", *_HEAD, "file is"), rows=list(map(_hit, found))))
     else:
         warn(f"nothing has a score of {arguments.threshold:g} or more (--threshold 0 shows every one)")
@@ -217,10 +225,10 @@ def _forget(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(json.dumps({"removed": removed}))
     else:
-        say(f"{_counted(removed)} removed")
+        say(f"{numbered(removed, 'finding')} removed")
     missing = len(set(arguments.ids or ())) - removed
     if missing > 0:
-        warn(f"{_numbered(missing, 'id')} not found")
+        warn(f"{numbered(missing, 'id')} not found")
     return PROBLEM if missing > 0 else OK
 
 
@@ -262,11 +270,3 @@ def _row(finding: Finding) -> tuple[str, ...]:
 
 def _as_json(finding: Finding) -> str:
     return json.dumps({**asdict(finding), "metadata": dict(finding.metadata)})
-
-
-def _counted(number: int) -> str:
-    return _numbered(number, "finding")
-
-
-def _numbered(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

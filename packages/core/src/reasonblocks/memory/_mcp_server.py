@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from io import BufferedReader, FileIO
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
@@ -41,7 +42,9 @@ async def serve_stdio(memory: CodebaseMemory) -> None:
     """Serve until the client closes stdin. Nothing but the protocol is written to stdout."""
     calls: set[asyncio.Task[Any]] = set()
     server = _server(memory_tools(memory), calls)
-    stdin = open(0, "rb", closefd=False)  # never closed, because that would wait for a read that was abandoned
+    stdin = BufferedReader(
+        FileIO(0, closefd=False)
+    )  # never closed, because that would wait for a read that was abandoned
     lines = cast("AsyncFile[str]", _Lines(stdin, calls))  # it is only iterated over
     async with stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
@@ -50,7 +53,7 @@ async def serve_stdio(memory: CodebaseMemory) -> None:
 class _Lines:
     """The lines of stdin. Unlike those of anyio, a read can be abandoned, so that Ctrl-C ends the server at once."""
 
-    def __init__(self, stdin: BinaryIO, calls: set[asyncio.Task[Any]]) -> None:
+    def __init__(self, stdin: BufferedReader, calls: set[asyncio.Task[Any]]) -> None:
         self._stdin, self._calls = stdin, calls
 
     def __aiter__(self) -> _Lines:
@@ -94,14 +97,11 @@ def _server(tools: tuple[MemoryTool, ...], calls: set[asyncio.Task[Any]]) -> Ser
 
 
 def _described(tool: MemoryTool) -> Tool:
-    annotations = ToolAnnotations(
-        read_only_hint=tool.reads_only,
-        destructive_hint=tool.removes,
-        idempotent_hint=True,
-        open_world_hint=False,
-    )
     return Tool(
-        name=tool.name, description=tool.description, input_schema=dict(tool.parameters), annotations=annotations
+        name=tool.name,
+        description=tool.description,
+        input_schema=dict(tool.parameters),
+        annotations=ToolAnnotations.model_validate(tool.hints),
     )
 
 
