@@ -211,8 +211,8 @@ def _described(store: object) -> tuple[str, tuple[str, ...]]:
 
 def _memory(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """Describe the store of codebase memory; for a file, with what it holds or the reason why it cannot be read."""
-    from ..backends._local_store import LocalFindings
-    from ..memory import finding_store
+    from ..backends._local_store._findings import LocalFindings
+    from ..memory._stores import finding_store
 
     try:
         with closing(finding_store(environ=environment)) as store:

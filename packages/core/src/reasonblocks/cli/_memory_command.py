@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from .._files import STORE
@@ -159,7 +159,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _list_codebases(arguments: argparse.Namespace) -> int:
     """List the codebases of the org, with the number of their findings and the time of the newest."""
-    from ..memory import finding_store
+    from ..memory._stores import finding_store
 
     for flag, given in (("--path", arguments.path is not None), ("--stale", arguments.stale)):
         if given:
@@ -269,4 +269,5 @@ def _row(finding: Finding) -> tuple[str, ...]:
 
 
 def _as_json(finding: Finding) -> str:
-    return json.dumps({**asdict(finding), "metadata": dict(finding.metadata)})
+    values = {field.name: getattr(finding, field.name) for field in fields(finding)}
+    return json.dumps({**values, "metadata": dict(finding.metadata)})

@@ -44,7 +44,7 @@ async def serve_stdio(memory: CodebaseMemory) -> None:
     server = _server(memory_tools(memory), calls)
     stdin = BufferedReader(
         FileIO(0, closefd=False)
-    )  # never closed, because that would wait for a read that was abandoned
+    )  # never closed: that waits for an abandoned read
     lines = cast("AsyncFile[str]", _Lines(stdin, calls))  # it is only iterated over
     async with stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
