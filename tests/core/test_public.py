@@ -21,8 +21,8 @@ ROOT = Path(reasonblocks.__file__).parent
 
 PROMISED = {
     "reasonblocks": """
-        AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore OpenTelemetrySink
-        Pattern QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan
+        AdapterCaps CodebaseMemory DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore
+        OpenTelemetrySink Pattern QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan
         SteeringSession Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult
         TraceStateManager Usage __version__
     """,
