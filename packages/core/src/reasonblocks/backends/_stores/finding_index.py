@@ -23,9 +23,9 @@ TERMS_SHARE = 0.5
 """Weight of the terms in the score; the rest is the cosine's. On the 42 questions of benchmarks/_memory/data/tune.jsonl
 the right finding is among the best five as often with .5 as with .6, and once less with .4."""
 EXPONENT = 0.88
-"""Power of the weighted mean that is the score. A score of .25, from which findings are recalled by default, is a mean of
-.207: 34 of the 36 right findings among the best five of tune.jsonl reach it, and 12 of 40 questions on other software
-find anything in that codebase."""
+"""Power of the weighted mean that is the score. A score of .25, the default threshold of a recall, is a mean of .207:
+34 of the 36 right findings among the best five of tune.jsonl reach it, and 12 of 40 questions on other software find
+anything in that codebase."""
 SPARE = 64
 """Places of removed findings that an index keeps."""
 FIELDS = tuple(field.name for field in fields(Finding))
