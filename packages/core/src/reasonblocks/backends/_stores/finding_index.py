@@ -30,16 +30,21 @@ SPARE = 64
 """Places of removed findings that an index keeps."""
 FIELDS = tuple(field.name for field in fields(Finding))
 _WORD = re.compile(r"\w+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_PART = re.compile(r"[^\W\d_]+|\d+")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def terms(text: str) -> Iterator[str]:
     """Yield the words of a text and, of identifiers, their parts too: load_rawHTML gives itself, load, raw and html."""
     for word in _WORD.findall(text):
         yield _folded(word.lower())
-        parts = _PART.findall(word)
-        if len(parts) > 1:
+        parts = _parts(word)
+        if parts != [word]:
             yield from (_folded(part.lower()) for part in parts)
+
+
+def _parts(text: str) -> list[str]:
+    return _PART.findall(_HUMP.sub(" ", text))
 
 
 def _folded(term: str) -> str:
@@ -50,7 +55,7 @@ def _folded(term: str) -> str:
 
 def embedded_text(finding: Finding) -> str:
     """Return the text that is embedded: the words of the path, and the content."""
-    words = " ".join(_PART.findall(finding.file_path))
+    words = " ".join(_parts(finding.file_path))
     return f"{words}\n{finding.content}" if words else finding.content
 
 
