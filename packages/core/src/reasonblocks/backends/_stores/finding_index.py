@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import fields
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,10 +38,13 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 def terms(text: str) -> Iterator[str]:
     """Yield the words of a text and, of identifiers, their parts too: load_rawHTML gives itself, load, raw and html."""
     for word in _WORD.findall(text):
-        yield _folded(word.lower())
-        parts = _parts(word)
-        if parts != [word]:
-            yield from (_folded(part.lower()) for part in parts)
+        yield from _terms_of_word(word)
+
+
+@lru_cache(16_384)  # a codebase repeats its words
+def _terms_of_word(word: str) -> tuple[str, ...]:
+    parts = _parts(word)
+    return tuple(_folded(term.lower()) for term in (word, *(parts if parts != [word] else ())))
 
 
 def _parts(text: str) -> list[str]:
