@@ -138,6 +138,7 @@ def test_a_page_with_a_limit_ends_at_200_kb(caller: Caller) -> None:
         ("/search", {"query": "a", "score_threshold": 1.5}, "score_threshold"),
         ("/invalidate", {"file_paths": ["x" * 513]}, "file_path"),
         ("/invalidate", {"file_paths": "a.py"}, "file_paths"),
+        ("/invalidate", {"file_paths": ["./"]}, "file_paths"),
     ],
 )
 def test_a_wrong_field_is_named_and_nothing_is_stored(

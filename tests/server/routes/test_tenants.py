@@ -95,5 +95,5 @@ def test_another_org_learns_and_changes_nothing(
 
 
 _OF_A_RUN = {NEVER, ("POST", "/runs/{run_id}/notes"), ("DELETE", "/monitor/agents/profile")}
-_NOTHING = ({"findings": [], "next": None}, {"status": "cleared", "cleared": 0})
+_NOTHING: tuple[Body, ...] = ({"findings": [], "next": None}, {"status": "cleared", "cleared": 0})
 """The answers for a codebase without findings: any org may have one with this id."""
