@@ -49,7 +49,8 @@ def note(**fields: Any) -> Finding:
 def test_a_text_may_have_as_many_characters_as_its_limit_here_and_on_the_wire(
     name: str, most: int, letter: str
 ) -> None:
-    longest, longer = {name: letter * most}, {name: letter * (most + 1)}
+    longest: dict[str, Any] = {name: letter * most}
+    longer: dict[str, Any] = {name: letter * (most + 1)}
     assert getattr(checked(note(**longest)), name) == letter * most
     assert FindingRequest(**{"content": "a", **longest}).finding() == Finding(**{"content": "a", **longest})
     with pytest.raises(ConfigError, match=f"{name}=.*at most {most:,}"):

@@ -173,6 +173,12 @@ def test_the_org_is_the_tenant_of_a_collection_per_embedder(server: Any) -> None
     assert '"is_tenant": true' in server.indexes[NAMESPACE][0]
 
 
+def test_200_findings_are_one_request(server: Any) -> None:
+    with QdrantFindings(server.url, embedder=Words()) as store:
+        store.put(HERE, [finding(f"{number}") for number in range(200)])
+        assert server.asked.count("PUT points") == 1
+
+
 def test_findings_beside_patterns_share_server_prefix_and_embedder(server: Any) -> None:
     with QdrantStore(server.url, collection_prefix="ours", embedder=Words()) as patterns:
         store = QdrantFindings.beside(patterns)
