@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.backends.embed import HashEmbedder
 from reasonblocks.exceptions import BadAnswer, ConfigError, ReasonBlocksError, Refused, StoreError, Unavailable
 from reasonblocks.memory import CodebaseMemory, MemoryTool, ToolAnswer, memory_tools
-from reasonblocks.types import Codebase, CodebaseSummary, Finding, RecalledFinding
+from tests.findings import FailingFindings
 
 NOTE = "The tests run with `make check`; pytest alone misses the plugins."
 SECRET = "AKIA" + "Q3EGRIJ7XAMPLE5Z"
@@ -33,37 +33,8 @@ def memory(tmp_path: Path) -> Iterator[CodebaseMemory]:
     store.close()
 
 
-class Failing:
-    """A store in which every call raises."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-    def put(self, codebase: Codebase, findings: Sequence[Finding]) -> tuple[str, ...]:
-        raise self.error
-
-    def search(
-        self, codebase: Codebase, query: str, *, top_k: int, score_threshold: float
-    ) -> tuple[RecalledFinding, ...]:
-        raise self.error
-
-    def page(self, codebase: Codebase, *, after: str = "", limit: int = 100) -> tuple[Finding, ...]:
-        raise self.error
-
-    def remove(self, codebase: Codebase, *, finding_ids: Sequence[str] = (), file_paths: Sequence[str] = ()) -> int:
-        raise self.error
-
-    def clear(self, codebase: Codebase) -> int:
-        raise self.error
-
-    def codebases(self, org_id: str) -> tuple[CodebaseSummary, ...]:
-        raise self.error
-
-    def close(self) -> None: ...
-
-
 def failing(error: BaseException) -> tuple[MemoryTool, ...]:
-    return memory_tools(CodebaseMemory("acme/search", store=Failing(error)))
+    return memory_tools(CodebaseMemory("acme/search", store=FailingFindings(error)))
 
 
 def named(memory: CodebaseMemory) -> dict[str, MemoryTool]:
