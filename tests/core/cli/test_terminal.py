@@ -162,7 +162,9 @@ def test_no_command_prints_what_a_terminal_obeys(store: Path, command: Command, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("name", ["list", "search", "replay", "replay run", "replay only", "replay diff", "doctor", "memory list"])
+@pytest.mark.parametrize(
+    "name", ["list", "search", "replay", "replay run", "replay only", "replay diff", "doctor", "memory list"]
+)
 def test_on_a_terminal_only_colours_are_sent(store: Path, name: str) -> None:
     pytest.importorskip("rich")
     import pty

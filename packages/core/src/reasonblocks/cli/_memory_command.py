@@ -234,7 +234,7 @@ def _forget(arguments: argparse.Namespace) -> int:
 
 def _removed(arguments: argparse.Namespace, memory: CodebaseMemory) -> int:
     if arguments.ids:
-        return memory.forget(dict.fromkeys(arguments.ids))
+        return memory.forget(arguments.ids)
     if arguments.paths:
         return memory.invalidate(arguments.paths)
     return memory.invalidate_changed(arguments.root) if arguments.changed else memory.clear()
