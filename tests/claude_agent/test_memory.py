@@ -78,7 +78,7 @@ def test_a_model_reads_why_a_call_failed(memory: CodebaseMemory) -> None:
 
 @in_whole
 def test_the_cli_runs_our_server_as_a_process(memory: CodebaseMemory, tmp_path: Path) -> None:
-    pytest.importorskip("mcp", minversion="2")
+    pytest.importorskip("mcp_types", reason="needs mcp 2")
     arguments = ["-m", "reasonblocks", "memory", "serve", "acme/search", "--store", str(tmp_path / "patterns.db")]
     env = {"PYTHONPATH": os.pathsep.join(sys.path)}
     texts = recalled_in_the_second_session({"type": "stdio", "command": sys.executable, "args": arguments, "env": env})
