@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,11 @@ def session(here: Place, server: McpServerConfig) -> list[Asked]:
     return here.asked(TASK)
 
 
-def recalled_in_the_second_session(server: McpServerConfig, **env: str) -> list[str]:
+def recalled_in_the_second_session(server: McpServerConfig) -> Sequence[str]:
     """Store in one session and recall in another; return the texts of the last request."""
     with place(calls(tool_call("s", STORE, {"content": NOTE, "finding_type": "command"}))) as here:
-        here.env.update(env)
         session(here, server)
     with place(calls(tool_call("r", RECALL, {"query": "how do I run the integration tests"}))) as here:
-        here.env.update(env)
         return session(here, server)[-1].texts
 
 

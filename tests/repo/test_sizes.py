@@ -15,6 +15,7 @@ FUNCTION_LINES_P90 = 25
 SHORT_LINES = 60
 
 SHORT_MODULES = {
+    "packages/claude-agent/src/reasonblocks_claude_agent/_memory.py": "codebase memory needs no steering, and none it",
     "packages/core/src/reasonblocks/__main__.py": "`python -m` needs it",
     "packages/core/src/reasonblocks/backends/_http/_store.py": "the sink and the evaluator do without it",
     "packages/core/src/reasonblocks/backends/_jsonl_sink.py": "a sink without SQLite must not import it",

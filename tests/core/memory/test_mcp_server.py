@@ -76,6 +76,7 @@ def text(result: CallToolResult) -> str:
 async def conversation(home: Path) -> Session:
     parameters = StdioServerParameters(command=SERVE[0], args=SERVE[1:], env=environment(home), cwd=home)
     async with Client(parameters) as client:
+        assert client.server_info is not None
         return Session(
             name=client.server_info.name,
             version=client.server_info.version,
@@ -162,7 +163,7 @@ class Meeting(LocalFindings):
 def test_calls_run_at_once_and_beside_the_event_loop() -> None:
     async def both() -> list[CallToolResult]:
         tools = memory_tools(CodebaseMemory("acme/search", store=Meeting()))
-        async with Client(_server(tools, set())) as client:
+        async with Client(_server("1", tools, set())) as client:
             return await asyncio.gather(*(client.call_tool("memory_recall", {"query": "x"}) for _ in range(2)))
 
     assert [result.is_error for result in in_time(both())] == [False, False]

@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
+from .. import __version__
 from .._files import STORE
 from ..exceptions import ExtraMissing
 from ._files import ORG, add_org, in_home
@@ -252,7 +253,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     if sys.stdin.isatty():
         warn("reasonblocks memory serve: waiting for an MCP client on stdin; Ctrl-C ends it")
     with _opened(arguments) as memory, suppress(KeyboardInterrupt):
-        asyncio.run(serve_stdio(memory))
+        asyncio.run(serve_stdio(memory, __version__))
     return OK
 
 
