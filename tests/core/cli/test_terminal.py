@@ -17,6 +17,7 @@ import pytest
 
 from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.types import Codebase, Finding
+from tests.whole import in_whole
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\x7f\u202e\u2066\u200b\u2028\nnew line\r[red]x[/red][link=http://e]y[/link]\\"
 ID, RUN_ID = f"id{EVIL}", f"run{EVIL}"
@@ -51,6 +52,8 @@ FINDING = Finding(
 )  # fmt: skip
 Command = Callable[..., Any]
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
+ON_TERMINALS = ("search", "replay", "replay only")
+"""Commands that are shown on a terminal with `WHOLE` only, because others show similar tables and texts."""
 COMMANDS: dict[str, Sequence[str]] = {
     "import": ("patterns", "import", "PATTERNS"),
     "import bad": ("patterns", "import", "BROKEN"),
@@ -163,7 +166,15 @@ def test_no_command_prints_what_a_terminal_obeys(store: Path, command: Command, 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(
-    "name", ["list", "search", "replay", "replay run", "replay only", "replay diff", "doctor", "memory list"]
+    "name",
+    [
+        "list",
+        "replay run",
+        "replay diff",
+        "doctor",
+        "memory list",
+        *(pytest.param(one, marks=in_whole) for one in ON_TERMINALS),
+    ],
 )
 def test_on_a_terminal_only_colours_are_sent(store: Path, name: str) -> None:
     pytest.importorskip("rich")

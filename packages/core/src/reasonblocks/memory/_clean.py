@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .._config._options import plain_call_back
 from .._findings import checked, checked_path
 from .._json import evolve
 from .._secret import described
@@ -24,6 +23,7 @@ class Cleaner:
     """Redacts texts with the caller's function, if there is one, and masks their secrets."""
 
     def __init__(self, redact: Callable[[str], str] | None) -> None:
+        from .._config._options import plain_call_back
         from .._masking import detectors, without_secrets  # many patterns: 30 ms
 
         detectors("codebase memory", "memory")

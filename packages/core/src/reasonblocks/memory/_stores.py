@@ -85,11 +85,11 @@ def _beside(store: object) -> FindingStore:
 
     if isinstance(store, LocalStore):
         return _local(store.path, store.embedder)
-    if type(store).__module__.startswith("reasonblocks.backends._qdrant_store"):
-        from ..backends._qdrant_store._findings import QdrantFindings
+    if type(store).__module__.startswith("reasonblocks.backends._qdrant_store"):  # else its client need not be there
+        from ..backends._qdrant_store import QdrantFindings, QdrantStore
 
-        beside: FindingStore = QdrantFindings.beside(store)
-        return beside
+        if isinstance(store, QdrantStore):
+            return QdrantFindings.beside(store)
     raise ConfigError("store", _shown(store), RULE)
 
 
