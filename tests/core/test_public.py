@@ -21,20 +21,21 @@ ROOT = Path(reasonblocks.__file__).parent
 
 PROMISED = {
     "reasonblocks": """
-        AdapterCaps DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore OpenTelemetrySink
-        Pattern QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan
+        AdapterCaps CodebaseMemory DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore
+        OpenTelemetrySink Pattern QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan
         SteeringSession Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult
         TraceStateManager Usage __version__
     """,
     "reasonblocks.types": """
-        AdapterCaps DifficultyParts Doubt ETrace Evaluation FSMState GateDecision Injected Injection JSON Level
-        Memories Mode Note Novelty Observed OwnLevel Pattern Pending Placement Routing RunFields RunInfo RunKeywords
-        RunOptions ScoreMemory Settings SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome
-        StepRecord Tier TierUse ToolCall ToolResult TraceState Transition Usage
+        AdapterCaps Codebase CodebaseSummary DifficultyParts Doubt ETrace Evaluation FSMState Finding Freshness
+        GateDecision Injected Injection JSON Level Memories Mode Note Novelty Observed OwnLevel Pattern Pending
+        Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory Settings SkippedReason
+        Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall ToolResult
+        TraceState Transition Usage
     """,
     "reasonblocks.ports": """
-        AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator Mailbox Memo Monitor PatternStore
-        Retrieve SimilarityCurves SpeakingMonitor SummingEmbedder TelemetrySink Vector Vectors
+        AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator FindingStore Mailbox Memo Monitor
+        PatternStore Retrieve SimilarityCurves SpeakingMonitor SummingEmbedder TelemetrySink Vector Vectors
     """,
     "reasonblocks.exceptions": """
         AdapterMissing BadAnswer ConfigError DeadlineExceeded EventError ExtraMissing ForeignDistribution
@@ -45,9 +46,15 @@ PROMISED = {
         Event RunFinish RunStart StepEvent completed_of event_of step_event
     """,
     "reasonblocks.wire": """
-        EvaluateRequest EvaluateResponse EventsRequest EventsResponse MAX_INJECTED
-        PREFIX RetrieveRequest RetrieveResponse SERVER_MEMORY ScoreRequest ScoreResponse WireRefused WireStep WireTrace
-        evaluate_request evaluation_response injected_of own_level_of retrieve_request retrieve_response
+        ClearResponse CodebaseList EvaluateRequest EvaluateResponse EventsRequest EventsResponse FindingList
+        FindingRequest FindingsRequest FindingsResponse InvalidateRequest InvalidateResponse MAX_INJECTED MOST_LISTED
+        MOST_STORED PREFIX RecallRequest RecallResponse RetrieveRequest RetrieveResponse SERVER_MEMORY ScoreRequest
+        ScoreResponse WireCodebase WireFinding WireRecalled WireRefused WireStep WireTrace evaluate_request
+        evaluation_response injected_of own_level_of retrieve_request retrieve_response
+    """,
+    "reasonblocks.memory": """
+        Codebase CodebaseMemory CodebaseSummary Finding FindingStore Freshness MemoryTool RecalledFinding ToolAnswer
+        memory_tools recalled_text
     """,
     "reasonblocks.render": """
         FRAME count_breakpoints place steered_request with_tail
@@ -166,6 +173,11 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 def test_importing_the_client_imports_nothing_heavy() -> None:
     assert loaded_after("from reasonblocks import ReasonBlocks") & set(HEAVY) == set()
+
+
+def test_importing_codebase_memory_imports_nothing_heavy() -> None:
+    code = "from reasonblocks.memory import CodebaseMemory, recalled_text"
+    assert loaded_after(code) & {*HEAVY, "pydantic", "sqlite3", "detect_secrets"} == set()
 
 
 STEP = """

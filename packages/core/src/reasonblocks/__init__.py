@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .backends._sqlite_sink import SQLiteMonitorSink
     from .backends.embed import HashEmbedder
     from .exceptions import ReasonBlocksError
+    from .memory import CodebaseMemory
     from .types import (
         AdapterCaps,
         FSMState,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdapterCaps",
+    "CodebaseMemory",
     "DifficultyFSM",
     "EdgeStore",
     "FSMState",
@@ -70,6 +72,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "CodebaseMemory": "memory",
     "DifficultyFSM": "_fsm",
     "EdgeStore": "backends._edge_store",
     "HashEmbedder": "backends.embed",

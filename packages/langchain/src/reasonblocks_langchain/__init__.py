@@ -10,10 +10,14 @@ from reasonblocks.adapters import RunOptions, RunView
 from reasonblocks.types import JSON, Mode, Placement
 
 if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from reasonblocks.memory import CodebaseMemory
+
     from ._middleware import SteeringMiddleware
     from ._saving import TokenSavingMiddleware
 
-__all__ = ["SteeringMiddleware", "TokenSavingMiddleware", "middleware"]
+__all__ = ["SteeringMiddleware", "TokenSavingMiddleware", "memory_tools", "middleware"]
 
 
 def middleware(
@@ -68,6 +72,18 @@ def middleware(
     from ._middleware import SteeringMiddleware
 
     return SteeringMiddleware(Lifecycle(rb, options, interrupt_when))
+
+
+def memory_tools(memory: CodebaseMemory) -> list[BaseTool]:
+    """Return the tools of a codebase's memory for `create_agent(..., tools=[...])`, synchronous and asynchronous.
+
+    They are `memory_recall`, `memory_store` and `memory_forget`. A failed call returns an error message to the model.
+    """
+    from reasonblocks.memory import memory_tools
+
+    from ._memory import langchain_tool
+
+    return [langchain_tool(tool) for tool in memory_tools(memory)]
 
 
 def __getattr__(name: str) -> object:

@@ -16,9 +16,11 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
 
 if TYPE_CHECKING:
-    from agents import Agent, Model, RunResult, RunResultStreaming
+    from agents import Agent, Model, RunResult, RunResultStreaming, Tool
     from agents.run_config import RunOptions as RunnerKeywords
     from typing_extensions import Unpack
+
+    from reasonblocks.memory import CodebaseMemory
 
     from ._hooks import RecordingHooks
     from ._run import AgentInput, Begun
@@ -35,6 +37,7 @@ __all__ = [
     "RecordingHooks",
     "SteeredModel",
     "SteeredRun",
+    "memory_tools",
     "openai_hooks",
     "openai_model",
     "openai_run",
@@ -119,6 +122,18 @@ def openai_hooks(rb: ReasonBlocks, **options: Unpack[RunKeywords]) -> RecordingH
     own, _ = split_keywords("openai_hooks", options)
     own.check(rb)
     return RecordingHooks(rb, own)
+
+
+def memory_tools(memory: CodebaseMemory) -> list[Tool]:
+    """Return the tools of a codebase's memory for `Agent(tools=[...])`.
+
+    They are `memory_recall`, `memory_store` and `memory_forget`. A failed call returns a text about the error.
+    """
+    from reasonblocks.memory import memory_tools
+
+    from ._memory import openai_tool
+
+    return [openai_tool(tool) for tool in memory_tools(memory)]
 
 
 def _begun(rb: ReasonBlocks, function: str, agent: Agent[Any], asked: AgentInput, keywords: Mapping[str, Any]) -> Begun:

@@ -25,6 +25,7 @@ from ._auth import SCOPE_OF, Auth
 from ._counting import Counting
 from ._errors import ApiError, StorageUnavailable
 from ._evaluations import NoteTakers, OrgEvaluations
+from ._findings import Findings
 from ._limits import SAFE_HEADERS, VERSION_PREFIX, Bodies, InFlight, Paths, SafeHeaders, decode_path_params, refusal
 from ._live import Live
 from ._patterns import Patterns
@@ -112,6 +113,7 @@ def _opened(settings: Settings) -> Server:
         evaluations=OrgEvaluations(secret, storage, pool),
         takers=NoteTakers(storage),
         patterns=patterns,
+        findings=Findings(settings, patterns.store),
         live=Live(storage),
         counting=Counting(storage, patterns.counts),
         pool=pool,
@@ -131,6 +133,7 @@ def _close(server: Server) -> None:
     server.counting.close()
     server.live.close()
     server.auth.close()
+    server.findings.close()
     server.patterns.close()
     server.storage.close()
 

@@ -15,17 +15,23 @@ from ._check import (
     checked_query,
     finding_id,
 )
+from ._files import FILE_BYTES, Checkout, Comparison
+from ._shown import recalled_text
 
 __all__ = [
     "CONTENT_CHARS",
+    "FILE_BYTES",
     "MOST_FINDINGS",
     "MOST_RECALLED",
     "PATH_CHARS",
     "QUERY_CHARS",
     "TYPE_CHARS",
+    "Checkout",
+    "Comparison",
     "checked",
     "checked_codebase",
     "checked_path",
     "checked_query",
     "finding_id",
+    "recalled_text",
 ]

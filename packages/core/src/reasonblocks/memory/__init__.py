@@ -9,10 +9,13 @@ from ..ports import FindingStore
 from ..types import Codebase, CodebaseSummary, Finding, Freshness, RecalledFinding
 
 if TYPE_CHECKING:
+    from .._findings import recalled_text
+    from ._memory import CodebaseMemory
     from ._tools import MemoryTool, ToolAnswer, memory_tools
 
 __all__ = [
     "Codebase",
+    "CodebaseMemory",
     "CodebaseSummary",
     "Finding",
     "FindingStore",
@@ -21,13 +24,24 @@ __all__ = [
     "RecalledFinding",
     "ToolAnswer",
     "memory_tools",
+    "recalled_text",
 ]
 
-_HOMES = {"MemoryTool": "_tools", "ToolAnswer": "_tools", "memory_tools": "_tools"}
+_HOMES = {
+    "CodebaseMemory": "._memory",
+    "MemoryTool": "._tools",
+    "ToolAnswer": "._tools",
+    "memory_tools": "._tools",
+    "recalled_text": ".._findings",
+}
 """The module of each name that is loaded when it is first used."""
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,90 @@
+"""Validates what is given to a memory, redacts it, and masks its secrets; no error shows one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .._findings import checked, checked_path
+from .._json import evolve
+from .._secret import described
+from .._text import preview
+from ..exceptions import ConfigError
+from ..types import JSON, Finding
+
+FIELDS = ("content", "file_path", "finding_type", "metadata")
+"""What a caller says of a finding."""
+SHOWN = 500
+"""Characters of an invalid value that an error may show. Of a longer one, half of a secret could be shown."""
+
+
+class Cleaner:
+    """Redacts texts with the caller's function, if there is one, and masks their secrets."""
+
+    def __init__(self, redact: Callable[[str], str] | None) -> None:
+        from .._config._options import plain_call_back
+        from .._masking import detectors, without_secrets  # many patterns: 30 ms
+
+        detectors("codebase memory", "memory")
+        self._redact, self._masked = plain_call_back("redact", redact), without_secrets
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets. Raises `ConfigError` if `redact` returns no text."""
+        if self._redact is not None and text:
+            text = self._redact(text)
+            if not isinstance(text, str):
+                raise ConfigError("redact", type(text).__name__, "must return a text")
+        return self._masked(text)
+
+    def finding(self, given: Finding, relative: Callable[[str], str]) -> Finding:
+        """Return a finding that is valid before and after its texts are cleaned."""
+        found = self._valid(given)
+        return self._valid(
+            evolve(
+                found,
+                content=self.text(found.content),
+                file_path=self.text(relative(found.file_path)),
+                finding_type=self.text(found.finding_type),
+                metadata={self.text(name): self._value(value) for name, value in found.metadata.items()},
+            )
+        )
+
+    def path(self, path: object, relative: Callable[[str], str]) -> str:
+        """Return a path in the form in which findings have it."""
+        given = os.fspath(path) if isinstance(path, os.PathLike) else path
+        try:
+            return checked_path(self.text(relative(checked_path(given))))
+        except ConfigError as exc:
+            raise self._safe(exc, given) from None
+
+    def refuse_secret(self, name: str, value: str) -> None:
+        """Raise `ConfigError` for a name that has a secret, because names are stored as they are."""
+        if (masked := self._masked(value)) != value:
+            raise ConfigError(name, masked, "must not contain a secret, which is masked here as #")
+
+    def _value(self, value: Any) -> JSON:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(name): self._value(item) for name, item in value.items()}
+        return [self._value(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    def _valid(self, finding: Finding) -> Finding:
+        try:
+            return checked(finding)
+        except ConfigError as exc:
+            raise self._safe(exc, getattr(finding, exc.name, None)) from None
+
+    def _safe(self, error: ConfigError, given: object) -> ConfigError:
+        """Return the error with its value masked, or described if it may be too long for masking all of it."""
+        if isinstance(given, str) and error.name != "content" and len(given) <= SHOWN:
+            return ConfigError(error.name, preview(self._masked(given), SHOWN), error.rule)
+        return ConfigError(error.name, described(given), error.rule)
+
+
+def texts(name: str, given: object) -> list[Any]:
+    """Return the items of an argument. Raises `ConfigError` for a single text, whose items would be its characters."""
+    if isinstance(given, (str, bytes, Mapping, os.PathLike)) or not isinstance(given, Iterable):
+        raise ConfigError(name, described(given), "must be a list")
+    return list(given)
