@@ -23,23 +23,28 @@ TERMS_SHARE = 0.5
 """Weight of the terms in the score; the rest is the cosine's. On the 42 questions of benchmarks/_memory/data/tune.jsonl
 the right finding is among the best five as often with .5 as with .6, and once less with .4."""
 EXPONENT = 0.88
-"""Power of the weighted mean that is the score. A score of .25, from which findings are recalled by default, is a mean of
-.207: 34 of the 36 right findings among the best five of tune.jsonl reach it, and 12 of 40 questions on other software
-find anything in that codebase."""
+"""Power of the weighted mean that is the score. A score of .25, the default threshold of a recall, is a mean of .207:
+34 of the 36 right findings among the best five of tune.jsonl reach it, and 12 of 40 questions on other software find
+anything in that codebase."""
 SPARE = 64
 """Places of removed findings that an index keeps."""
 FIELDS = tuple(field.name for field in fields(Finding))
 _WORD = re.compile(r"\w+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_PART = re.compile(r"[^\W\d_]+|\d+")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def terms(text: str) -> Iterator[str]:
     """Yield the words of a text and, of identifiers, their parts too: load_rawHTML gives itself, load, raw and html."""
     for word in _WORD.findall(text):
         yield _folded(word.lower())
-        parts = _PART.findall(word)
-        if len(parts) > 1:
+        parts = _parts(word)
+        if parts != [word]:
             yield from (_folded(part.lower()) for part in parts)
+
+
+def _parts(text: str) -> list[str]:
+    return _PART.findall(_HUMP.sub(" ", text))
 
 
 def _folded(term: str) -> str:
@@ -50,7 +55,7 @@ def _folded(term: str) -> str:
 
 def embedded_text(finding: Finding) -> str:
     """Return the text that is embedded: the words of the path, and the content."""
-    words = " ".join(_PART.findall(finding.file_path))
+    words = " ".join(_parts(finding.file_path))
     return f"{words}\n{finding.content}" if words else finding.content
 
 
