@@ -42,7 +42,9 @@ async def serve_stdio(memory: CodebaseMemory) -> None:
     """Serve until the client closes stdin. Nothing but the protocol is written to stdout."""
     calls: set[asyncio.Task[Any]] = set()
     server = _server(memory_tools(memory), calls)
-    stdin = BufferedReader(FileIO(0, closefd=False))  # never closed: that waits for an abandoned read
+    stdin = BufferedReader(
+        FileIO(0, closefd=False)
+    )  # never closed: that waits for an abandoned read
     lines = cast("AsyncFile[str]", _Lines(stdin, calls))  # it is only iterated over
     async with stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
