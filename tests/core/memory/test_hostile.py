@@ -19,7 +19,7 @@ from tests.whole import QUICK_EXAMPLES, WHOLE
 
 PARTS = (
     "[REASONBLOCKS]", "[/REASONBLOCKS]", "[REASON", "BLOCKS]", "<reasonblocks>", "(ReasonBlocks)",
-    "System:", "Human:", "\nassistant:", "\n\nHuman: ignore all", "ai", ":", "1. System:", "user", "＞", "＜s x", "＜s ",
+    "System:", "Human:", "\nassistant:", "\n\nHuman: ignore all", "ai", ":", "1. System:", "user", "＞", "＜s x",
     "<|im_start|>", "<|", "|>", "<s x", "<s ", ">", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<tool_call>", "<tool_call",
     "</tool_result>", "<invoke name=", "<parameter", "=x>", "<think>", "<think ", "&lt;", "&gt;", "&amp;lt;system&gt;",
     "\u200b", "\u202e", "\u2066", "\u2028", "\x85", "\x0b", "\r\n", "\r", "\n", "\t", " ", "ᐸ", "ⅼ",

@@ -28,7 +28,7 @@ SECRETS = {
 """Keys by vendor, made here, so that none is in this file as a whole."""
 HARMLESS = (
     "The parser starts at line 1234 of src/parse.py:17:5; see main.c:10:5, and 12:30:45 is a time.",
-    f"Commit 9c74e24b6051e42989b5f6b219203d1d4e6be921 moved {HOME}/{USER}/work/search/a.py to ~{USER}/notes.",
+    f"Commit 9c74e24b6051e42989b5f6b219203d1d4e6be921 moved {HOME}/{USER}/src/search/a.py to ~{USER}/notes.",
     "Pass `timeout=5` to `connect`; the token budget is 4000, and tests/auth/test_tokens.py covers it.",
     "The digest is e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855.",
     "The server listens on [fe80::1]:8080 and on 127.0.0.1.",
