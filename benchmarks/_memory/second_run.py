@@ -49,8 +49,9 @@ class Repository:
             path: {name: chance.randrange(2, 90) for name in group} for path, group in zip(sorted(places), groups)
         }
         one, other = chance.sample(sorted(self.files), 2)
-        chosen = [(one, [*self.files[one]][0]), (one, [*self.files[one]][1]), (other, [*self.files[other]][0])]
-        self.path, self.name = chosen[task]
+        first, second, *_ = self.files[one]
+        elsewhere, *_ = self.files[other]
+        self.path, self.name = [(one, first), (one, second), (other, elsewhere)][task]
         self.value = str(chance.randrange(100, 999))
         self.ended = self.won = False
 
