@@ -38,6 +38,7 @@ from tests.core.world import (
     speaks,
     step,
 )
+from tests.whole import WHOLE
 
 DIFFICULTIES = (0.0, 0.1, 0.19, 0.2, 0.3, 0.31, 0.4, 0.49, 0.5, 0.6, 0.61, 0.7, 0.85, 0.86, 0.9, 1.0)
 TEXTS = ("Alpha one. Beta two.", "Alpha  one.\nBeta two. ", "Gamma three. Delta.", "Epsilon.", "Zeta six. Eta.")
@@ -242,7 +243,7 @@ def test_random_runs_are_decided_as_the_contract_says(hundred: int) -> None:
 
 
 def test_random_runs_with_auxiliary_calls_anywhere_are_decided_as_if_these_had_not_been() -> None:
-    for seed in range(150):
+    for seed in range(150 if WHOLE else 50):
         dice = Random(seed)
         calls = dice.randint(1, 24)
         judged, scripts = judgements(dice, calls), [script(dice) for _ in range(calls)]
@@ -251,7 +252,7 @@ def test_random_runs_with_auxiliary_calls_anywhere_are_decided_as_if_these_had_n
 
 def test_random_runs_reach_every_state_gate_decision_and_skipped_reason() -> None:
     reached: set[str | None] = set()
-    for seed in range(100):
+    for seed in range(100 if WHOLE else 40):
         dice = Random(seed)
         simulator, judged = Simulator(knobs(dice)), judgements(dice, 24)
         for number in range(1, 24):

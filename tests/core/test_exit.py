@@ -10,6 +10,7 @@ import tempfile
 import textwrap
 import threading
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,9 @@ CLOSED = "closed after RunStart StepEvent RunFinish"
 """What a sink beside others prints that was told of a run which was left open, and then closed."""
 
 
+@cache
 def process(program: str) -> tuple[subprocess.CompletedProcess[str], float]:
-    """The process once it ended, and the seconds from the end of its program to its own."""
+    """The process once it ended, and the seconds from the end of its program to its own. A program is run once."""
     with tempfile.TemporaryDirectory() as folder:
         left = Path(folder) / "left"
         last = f"\nimport pathlib\npathlib.Path({str(left)!r}).write_text(repr(time.time()))"

@@ -24,6 +24,7 @@ from tests.core.world import (
     step,
     through_json,
 )
+from tests.whole import WHOLE
 
 WITHHELD = {
     "injection_sources": "withheld_sources",
@@ -52,7 +53,7 @@ def nothing_reaches(decision: StepDecision) -> bool:
 @pytest.mark.parametrize("rules", ["first_call", "run"])
 def test_random_runs_are_decided_as_if_everything_had_been_told(rules: Any) -> None:
     withheld = 0
-    for seed in range(150):
+    for seed in range(150 if WHOLE else 50):
         dice = Random(seed)
         calls, of_run = dice.randint(1, 24), knobs(dice)
         judged, scripts = judgements(dice, calls), [script(dice) for _ in range(calls)]
@@ -71,7 +72,7 @@ def test_random_runs_are_decided_as_if_everything_had_been_told(rules: Any) -> N
             logs[mode] = [*session.step_log, session.final]
             withheld += sum(bool(entry.withheld_texts) for entry in logs[mode])
         assert [as_if_told(entry) for entry in logs["observe"]] == [as_if_told(entry) for entry in logs["steer"]], seed
-    assert withheld > 100
+    assert withheld > (100 if WHOLE else 30)
 
 
 def test_a_decision_restored_from_a_snapshot_still_withholds() -> None:

@@ -34,6 +34,7 @@ from reasonblocks import RequestPart, TokenSaving, Usage
 from reasonblocks._saving import LOST, _token_saving, is_longer, json_bytes
 from reasonblocks._saving._sizes import PIECE_CHARS, least_tokens, utf8
 from reasonblocks.exceptions import ConfigError
+from tests.whole import QUICK_EXAMPLES, WHOLE
 
 SMALL = TokenSaving(head=100, tail=100, over_chars=264)
 FREE = TokenSaving(read_price=1, write_price=1)
@@ -506,7 +507,7 @@ def check_never_dearer(rule: Rule, saving: TokenSaving, tokens: Any, events: Seq
     return saved
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 if WHOLE else QUICK_EXAMPLES // 2, deadline=None)
 @given(PRICED, TOKENIZERS, st.lists(ONE_MODEL, min_size=6, max_size=30))
 def test_a_run_with_one_model_is_at_no_call_dearer(rule: Rule, tokens: Any, events: list[Event]) -> None:
     check_never_dearer(rule, SMALL, tokens, events)
@@ -514,7 +515,7 @@ def test_a_run_with_one_model_is_at_no_call_dearer(rule: Rule, tokens: Any, even
     check_never_dearer(rule, own, tokens, events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 if WHOLE else QUICK_EXAMPLES // 2, deadline=None)
 @given(PRICED, TOKENIZERS, st.lists(EVENTS, min_size=6, max_size=30))
 def test_a_run_that_changes_its_model_is_at_no_call_dearer_with_either(
     rule: Rule, tokens: Any, events: list[Event]
@@ -523,7 +524,7 @@ def test_a_run_that_changes_its_model_is_at_no_call_dearer_with_either(
     check_never_dearer(rule, own, tokens, events)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 if WHOLE else QUICK_EXAMPLES // 2, deadline=None)
 @given(st.sampled_from([UNMARKED, SILENT]), TOKENIZERS, st.lists(EVENTS, min_size=6, max_size=30))
 def test_a_run_without_a_cache_is_at_no_call_dearer(rule: Rule, tokens: Any, events: list[Event]) -> None:
     check_never_dearer(rule, SMALL, tokens, events)

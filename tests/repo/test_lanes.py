@@ -54,12 +54,18 @@ lanes.run(stages, Path("."), cwd=Path("."))
 """
 
 
+def as_in_a_terminal() -> None:
+    """Undo what a background shell starts us with: SIGINT ignored, which the stages would outlive until the kill."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_stops_both_lanes_with_their_children(number: signal.Signals, tmp_path: Path) -> None:
     files = [tmp_path / "one.pid", tmp_path / "other.pid"]
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # a background shell starts us with SIGINT ignored
+        preexec_fn=as_in_a_terminal,
     )  # fmt: skip
     with program:
         try:

@@ -43,7 +43,7 @@ def blocks(language: str, text: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-LANGCHAIN, _, _, LOOP, THREADS = blocks("python", README)
+LANGCHAIN, _, _, LOOP, THREADS, MEMORY = blocks("python", README)
 
 
 class ScriptedModel(BaseChatModel):

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -82,33 +82,37 @@ def test_a_terminal_without_unicode_gets_escapes(write: Write) -> None:
 
 
 IMPORTED = """
-import sys
+import json, sys
 from reasonblocks.cli import main
-code = main(sys.argv[1:])
-print(*(name for name in {names!r} if name in sys.modules), file=sys.stderr)
+for argv in json.loads(sys.argv[1]):
+    main(argv)
+    for name in json.loads(sys.argv[2]):
+        if name in sys.modules:
+            print(name, *argv, file=sys.stderr)
 """
 
 
-def imported(names: list[str], *argv: str) -> list[str]:
-    program = [sys.executable, "-c", IMPORTED.format(names=names), *argv]
-    return subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stderr.split()
+def imported(names: list[str], *commands: Sequence[str]) -> list[str]:
+    """Return which of these modules were imported after each of the commands, which one process runs one by one."""
+    program = [sys.executable, "-c", IMPORTED, json.dumps(commands), json.dumps(names)]
+    return subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stderr.splitlines()
 
 
 VIEWS: tuple[list[str], ...] = ([], ["--run", "a.jsonl:1"], ["--only-injected"], ["--diff", "a.toml", "a.toml"])
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("json", [["--json"], []])
 def test_json_and_output_into_a_pipe_never_import_rich(
-    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, json: list[str], view: list[str]
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write("a.toml")
-    assert imported(["rich"], "replay", write("a.jsonl", RUN), *json, *view) == []
+    runs = write("a.jsonl", RUN)
+    commands = [["replay", runs, *json, *view] for json in (["--json"], []) for view in VIEWS]
+    assert imported(["rich"], *commands) == []
 
 
 def test_help_is_quick_because_it_imports_no_client_and_no_pydantic() -> None:
-    assert imported(["reasonblocks._client", "pydantic", "rich"], "--help") == []
+    assert imported(["reasonblocks._client", "pydantic", "rich"], ["--help"]) == []
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")
@@ -125,7 +129,7 @@ def test_a_full_disk_is_said_in_one_line(write: Write, argv: list[str]) -> None:
 
 def test_no_framework_is_imported(write: Write) -> None:
     names = ["langchain", "langchain_core", "openai", "httpx", "qdrant_client"]
-    assert imported(names, "replay", write("a.jsonl", RUN), "--json") == []
+    assert imported(names, ["replay", write("a.jsonl", RUN), "--json"]) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

@@ -9,10 +9,15 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.types import Codebase, Finding
+from tests.whole import in_whole
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\x7f\u202e\u2066\u200b\u2028\nnew line\r[red]x[/red][link=http://e]y[/link]\\"
 ID, RUN_ID = f"id{EVIL}", f"run{EVIL}"
@@ -41,8 +46,14 @@ EVENTS = [
                                             "withheld_texts": [EVIL]}},
     {"event": "run_finish", "timestamp": 3.0, "run_id": RUN_ID, "outcome": f"failure: {EVIL}"},
 ]  # fmt: skip
+FINDING = Finding(
+    content=f"It is {EVIL}", file_path=f"src{EVIL}", finding_type=EVIL, metadata={EVIL: EVIL}, finding_id=ID,
+    created_at=EVIL,
+)  # fmt: skip
 Command = Callable[..., Any]
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
+ON_TERMINALS = ("search", "replay", "replay only")
+"""Commands that are shown on a terminal with `WHOLE` only, because others show similar tables and texts."""
 COMMANDS: dict[str, Sequence[str]] = {
     "import": ("patterns", "import", "PATTERNS"),
     "import bad": ("patterns", "import", "BROKEN"),
@@ -86,6 +97,21 @@ COMMANDS: dict[str, Sequence[str]] = {
     "watch bad": ("watch", "PATTERNS", "--once"),
     "learn": ("learn", "RUNS"),
     "learn json": ("learn", "RUNS", "--json"),
+    "memory": ("memory", "list"),
+    "memory json": ("memory", "list", "--json"),
+    "memory list": ("memory", "list", "acme"),
+    "memory list json": ("memory", "list", "acme", "--json"),
+    "memory list path": ("memory", "list", "acme", "--path", EVIL),
+    "memory list stale": ("memory", "list", "acme", "--stale", "--root", f"no{EVIL}"),
+    "memory list none": ("memory", "list", f"none{EVIL}"),
+    "memory search": ("memory", "search", "acme", f"It is {EVIL}", "--threshold", "0"),
+    "memory search json": ("memory", "search", "acme", f"It is {EVIL}", "--threshold", "0", "--json"),
+    "memory search none": ("memory", "search", "acme", EVIL, "--threshold", "1"),
+    "memory forget": ("memory", "forget", "acme", "--id", ID, f"none{EVIL}"),
+    "memory forget path": ("memory", "forget", "acme", "--path", EVIL),
+    "memory forget json": ("memory", "forget", "acme", "--id", f"none{EVIL}", "--json"),
+    "memory serve": ("memory", "serve", "acme", "--root", f"no{EVIL}"),
+    "memory store": ("memory", "list", "acme", "--store", f"no{EVIL}"),
     "doctor": ("doctor",),
     "doctor json": ("doctor", "--json"),
     "usage": ("replay", "--limit", EVIL, "RUNS"),
@@ -123,6 +149,9 @@ def store(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("REASONBLOCKS_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert command(*prepared(tmp_path, COMMANDS["import"])).code == 0
+    with closing(LocalFindings(tmp_path / "patterns.db")) as findings:
+        for codebase in ("acme", f"acme{EVIL}"):
+            findings.put(Codebase(org_id="default", codebase_id=codebase), [FINDING])
     return tmp_path
 
 
@@ -136,7 +165,17 @@ def test_no_command_prints_what_a_terminal_obeys(store: Path, command: Command, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("name", ["list", "search", "replay", "replay run", "replay only", "replay diff", "doctor"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "list",
+        "replay run",
+        "replay diff",
+        "doctor",
+        "memory list",
+        *(pytest.param(one, marks=in_whole) for one in ON_TERMINALS),
+    ],
+)
 def test_on_a_terminal_only_colours_are_sent(store: Path, name: str) -> None:
     pytest.importorskip("rich")
     import pty

@@ -103,7 +103,7 @@ def test_a_distiller_of_one_s_own_is_given_no_secret(kind: str) -> None:
 
 
 def test_a_secret_that_ends_where_a_text_is_cut_leaves_no_half() -> None:
-    for before in range(1_150, 1_215):
+    for before in range(1_150, 1_215, 1 if WHOLE else 4):
         text = "w " * (before // 2) + "x" * (before % 2) + " password is Zebracrossing"
         (lesson,) = learned(
             [run("bad", "failure", *[step("update", "Error: no", text)] * 3), succeeding()], distil=kept

@@ -138,6 +138,7 @@ INDEXES: dict[str, Callable[[], Any]] = {
     "integer": edge.IntegerIndexParams,
     "datetime": edge.DatetimeIndexParams,
 }
+CLAUSES = ("must", "should", "must_not")
 DONE = {"operation_id": 0, "status": "completed"}
 ROUTES: dict[tuple[str, str], Callable[[Loopback, str, Mapping[str, Any]], Any]] = {
     ("PUT", "index"): Loopback.index,
@@ -176,10 +177,8 @@ class _Handler(BaseHTTPRequestHandler):
 def _filter(given: Mapping[str, Any] | None) -> edge.Filter | None:
     if given is None:
         return None
-    parts = {
-        name: [_condition(one) for one in given.get(name) or ()] or None for name in ("must", "should", "must_not")
-    }
-    return edge.Filter(**parts)
+    must, should, must_not = ([_condition(one) for one in given.get(name) or ()] or None for name in CLAUSES)
+    return edge.Filter(must=must, should=should, must_not=must_not)
 
 
 def _order(given: Mapping[str, Any]) -> edge.OrderBy:

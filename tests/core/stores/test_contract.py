@@ -16,6 +16,7 @@ from reasonblocks.exceptions import BadAnswer, ConfigError
 from reasonblocks.types import Pattern, Tier
 from tests.core.stores.kinds import KINDS, Maker, Store
 from tests.core.stores.world import Broken, Numbers, answer, pattern, plain_search, request
+from tests.whole import QUICK_EXAMPLES, WHOLE
 
 NUMBERS = st.lists(st.integers(-2, 3), min_size=4, max_size=4).map(lambda numbers: " ".join(map(str, numbers)))
 TIERS: st.SearchStrategy[Tier] = st.sampled_from(["e1", "e2", "e2", "e3"])
@@ -71,7 +72,7 @@ CHECKED = settings(
 
 
 @pytest.mark.parametrize("stores", ["memory", "file"], indirect=True)
-@settings(CHECKED, max_examples=100)
+@settings(CHECKED, max_examples=100 if WHOLE else QUICK_EXAMPLES)
 @given(*SEARCHES)
 def test_a_local_store_gives_what_a_plain_search_gives(
     stores: Maker, added: list[Pattern], layer: list[Pattern], asked: list[Retrieve]

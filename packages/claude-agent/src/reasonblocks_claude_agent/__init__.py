@@ -1,5 +1,7 @@
 """Steers sessions of the Claude Agent SDK: a client, a `query`, and `rb.claude_hooks(...)` for a client of your own.
 
+`memory_server` gives any session the tools of codebase memory.
+
 The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
 placement, traceparent, experiment_id, unit_id, on_fraction`, are those of every adapter: `task` defaults to the prompt,
 `model` to the session's own. `mode` is "steer" or "observe" as in every adapter; a client and `query` also take "hooks"
@@ -21,12 +23,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._client import Mode, SteeredClaudeClient
+    from ._memory import memory_server
     from ._sessions import Snapshots
     from ._steering import Steering
 
-__all__ = ["SteeredClaudeClient", "Steering", "claude_hooks", "query"]
+__all__ = ["SteeredClaudeClient", "Steering", "claude_hooks", "memory_server", "query"]
 
-_HOMES = {"SteeredClaudeClient": "_client", "Steering": "_steering"}
+_HOMES = {"SteeredClaudeClient": "_client", "Steering": "_steering", "memory_server": "_memory"}
 
 
 def query(
@@ -75,7 +78,7 @@ def claude_hooks(
 
 
 def __getattr__(name: str) -> object:
-    """Load the classes, which import the SDK, when they are first used."""
+    """Load the names whose modules import the SDK when they are first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -25,6 +25,7 @@ from ._auth import SCOPE_OF, Auth
 from ._counting import Counting
 from ._errors import ApiError, StorageUnavailable
 from ._evaluations import NoteTakers, OrgEvaluations
+from ._findings import Findings
 from ._limits import SAFE_HEADERS, VERSION_PREFIX, Bodies, InFlight, Paths, SafeHeaders, decode_path_params, refusal
 from ._live import Live
 from ._patterns import Patterns
@@ -112,6 +113,7 @@ def _opened(settings: Settings) -> Server:
         evaluations=OrgEvaluations(secret, storage, pool),
         takers=NoteTakers(storage),
         patterns=patterns,
+        findings=Findings(settings, patterns.store),
         live=Live(storage),
         counting=Counting(storage, patterns.counts),
         pool=pool,
@@ -131,6 +133,7 @@ def _close(server: Server) -> None:
     server.counting.close()
     server.live.close()
     server.auth.close()
+    server.findings.close()
     server.patterns.close()
     server.storage.close()
 
@@ -160,7 +163,7 @@ async def _invalid_request(request: Request, error: RequestValidationError) -> R
         return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", "application/json"):
         return JSONResponse({"detail": "body: send it with the header Content-Type: application/json"}, 422)
-    where = [str(part) for part in first["loc"] if part not in ("body", "query", "path", "header")]
+    where = [str(part) for part in first["loc"][1:]]  # the first part is "body", "query", "path" or "header"
     return JSONResponse({"detail": f"{'.'.join(where) or 'body'}: {first['msg']}"}, 422)
 
 

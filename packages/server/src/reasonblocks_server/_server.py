@@ -16,6 +16,7 @@ from ._auth import Auth
 from ._counting import Counting
 from ._errors import StorageUnavailable
 from ._evaluations import NoteTakers, OrgEvaluations
+from ._findings import Findings
 from ._live import Live
 from ._patterns import Patterns
 from ._settings import Settings
@@ -111,6 +112,7 @@ class Server:
     evaluations: OrgEvaluations
     takers: NoteTakers
     patterns: Patterns
+    findings: Findings
     live: Live
     counting: Counting
     pool: ThreadPoolExecutor

@@ -8,6 +8,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from inspect import signature
@@ -18,7 +19,8 @@ from .._discovery import ADAPTERS as OURS
 from .._extras import EXTRAS, folder_of, pip_install
 from .._secret import shown_url
 from ..exceptions import ConfigError, ForeignDistribution, ReasonBlocksError
-from ._output import OK, PROBLEM, Parsers, Table, show, warn
+from ._files import ORG
+from ._output import OK, PROBLEM, Parsers, Table, numbered, show, warn
 
 if TYPE_CHECKING:
     from ..backends._http import Exchange
@@ -29,9 +31,10 @@ ADAPTERS = "reasonblocks.adapters"
 LIBRARIES: Mapping[str, str | None] = {
     "numpy": None,
     "pydantic": None,
-    "detect-secrets": "learn",
+    "detect-secrets": "memory",
     "httpx": "http",
     "jinja2": "report",
+    "mcp": "mcp",
     "opentelemetry-api": "otel",
     "qdrant-client": "qdrant",
     "rich": "cli",
@@ -110,6 +113,8 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def examine(environment: Mapping[str, str]) -> Examination:
     backends, server, problems = _backends(environment)
+    memory, unreadable = _memory(environment)
+    problems = tuple(dict.fromkeys((*problems, *unreadable)))
     if _version(FOREIGN) is not None:
         problems = (str(ForeignDistribution(FOREIGN)), *problems)
     adapters = _adapters()
@@ -120,7 +125,7 @@ def examine(environment: Mapping[str, str]) -> Examination:
             **{name: _version(name) for name in LIBRARIES},
         },
         adapters=adapters,
-        backends=backends,
+        backends={**backends, **memory},
         server=server,
         environment={name: _shown(name, environment[name]) for name in VARIABLES if environment.get(name)},
         warnings=(*_unknown(environment), *_switches(environment), *_mixed(adapters)),
@@ -202,6 +207,25 @@ def _described(store: object) -> tuple[str, tuple[str, ...]]:
             return f"LocalStore {store.path}, {len(store)} patterns", ()
     except ReasonBlocksError as error:
         return f"LocalStore {store.path}", (str(error),)
+
+
+def _memory(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Describe the store of codebase memory; for a file, with what it holds or the reason why it cannot be read."""
+    from ..backends._local_store._findings import LocalFindings
+    from ..memory._stores import finding_store
+
+    try:
+        with closing(finding_store(environ=environment)) as store:
+            if not isinstance(store, LocalFindings) or store.path is None:
+                return {"codebase memory": _named(store)}, ()
+            if not os.path.exists(store.path):
+                return {"codebase memory": f"LocalFindings {store.path} (made when a finding is stored)"}, ()
+            codebases = store.codebases(ORG)
+    except ReasonBlocksError as error:
+        return {}, (str(error),)
+    findings = sum(codebase.findings for codebase in codebases)
+    counts = f"{numbered(findings, 'finding')} about {numbered(len(codebases), 'codebase')}"
+    return {"codebase memory": f"LocalFindings {store.path}, {counts}, of org {ORG!r}"}, ()
 
 
 def _named(backend: object) -> str:

@@ -15,6 +15,7 @@ from . import (
     _calibrate_command,
     _doctor,
     _learn_command,
+    _memory_command,
     _patterns_calibrate,
     _patterns_change,
     _patterns_read,
@@ -86,6 +87,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     _calibrate_command.add_to(commands)
     _add_patterns(commands)
     _learn_command.add_to(commands)
+    _memory_command.add_to(commands)
     _profile_command.add_to(commands)
     _doctor.add_to(commands)
     wanted = given[0] if given else None

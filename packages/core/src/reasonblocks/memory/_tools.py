@@ -33,6 +33,7 @@ NAME_CHARS = 60
 """Characters of an unknown argument's name that an error repeats."""
 MOST_ERRORS = 5
 """Wrong arguments that an error lists."""
+FORGETTING = "memory_forget"
 ERROR_CHARS = 1_000
 """Characters of an error text."""
 
@@ -58,6 +59,16 @@ class MemoryTool:
     reads_only: bool
     _answered: Callable[[object], ToolAnswer] = field(repr=False)
 
+    @property
+    def hints(self) -> Mapping[str, bool]:
+        """The hints about the tool for an MCP client, by the names of the protocol."""
+        return {
+            "readOnlyHint": self.reads_only,
+            "destructiveHint": self.name == FORGETTING,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        }
+
     def call(self, arguments: Mapping[str, Any] | str) -> ToolAnswer:
         """Return the answer to a call with these arguments, or with this JSON object of arguments."""
         return self._answered(arguments)
@@ -76,7 +87,7 @@ def memory_tools(memory: CodebaseMemory) -> tuple[MemoryTool, ...]:
     return (
         _tool("memory_recall", RECALL, _Recall, answers.recall, reads_only=True),
         _tool("memory_store", STORE, _Store, answers.store, reads_only=False),
-        _tool("memory_forget", FORGET, _Forget, answers.forget, reads_only=False),
+        _tool(FORGETTING, FORGET, _Forget, answers.forget, reads_only=False),
     )
 
 

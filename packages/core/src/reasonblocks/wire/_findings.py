@@ -14,28 +14,39 @@ MOST_STORED = 500
 """Findings of one request."""
 MOST_LISTED = 1_000
 """Findings of one page of a list."""
+Content = Annotated[str, Field(min_length=1, max_length=CONTENT_CHARS)]
 FileHash = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{64})?$")]
 GitBlob = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40})?$")]
 
 
-class FindingRequest(Request):
-    """POST /findings/{id}."""
+class _About(Request):
+    """A finding without its content."""
 
-    content: Annotated[str, Field(min_length=1, max_length=CONTENT_CHARS)]
     file_path: Annotated[str, Field(max_length=PATH_CHARS)] = ""
     finding_type: Annotated[str, Field(min_length=1, max_length=TYPE_CHARS)] = "note"
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] | None = None
     file_hash: FileHash = ""
     git_blob: GitBlob = ""
 
+
+class FindingRequest(_About):
+    """A finding to store."""
+
+    content: Content
+
     def finding(self) -> Finding:
-        return Finding(**self.model_dump())
+        return Finding(**{**self.model_dump(), "metadata": self.metadata or {}})
 
 
-class FindingsRequest(Request):
-    """POST /findings/{id} with several findings, which are stored all or none."""
+class FindingsRequest(_About):
+    """POST /findings/{id}: one finding, or `findings` instead, of which all or none are stored."""
 
-    findings: Annotated[list[FindingRequest], Field(min_length=1, max_length=MOST_STORED)]
+    content: Content | None = None
+    findings: Annotated[list[FindingRequest], Field(min_length=1, max_length=MOST_STORED)] | None = None
+
+    def finding(self) -> Finding:
+        """Return the one finding, which has a content."""
+        return FindingRequest.model_validate(self.model_dump(exclude={"findings"}, exclude_none=True)).finding()
 
 
 class FindingsResponse(Answer):
@@ -68,6 +79,10 @@ class WireFinding(Answer):
     def finding(self) -> Finding:
         return Finding(**{**self.model_dump(), "metadata": self.metadata or {}})
 
+    @classmethod
+    def of(cls, finding: Finding) -> WireFinding:
+        return cls(**_fields(finding))
+
 
 class WireRecalled(WireFinding):
     """A recalled finding."""
@@ -76,6 +91,15 @@ class WireRecalled(WireFinding):
 
     def recalled(self) -> RecalledFinding:
         return RecalledFinding(**{**self.model_dump(), "metadata": self.metadata or {}})
+
+    @classmethod
+    def of_recalled(cls, finding: RecalledFinding) -> WireRecalled:
+        return cls(**_fields(finding), score=finding.score)
+
+
+def _fields(finding: Finding) -> dict[str, Any]:
+    shown = {name: getattr(finding, name) for name in WireFinding.model_fields}
+    return {**shown, "metadata": dict(finding.metadata)}
 
 
 class RecallResponse(Answer):
@@ -120,6 +144,10 @@ class WireCodebase(Answer):
 
     def summary(self) -> CodebaseSummary:
         return CodebaseSummary(**self.model_dump())
+
+    @classmethod
+    def of(cls, summary: CodebaseSummary) -> WireCodebase:
+        return cls(codebase_id=summary.codebase_id, findings=summary.findings, newest=summary.newest)
 
 
 class CodebaseList(Answer):

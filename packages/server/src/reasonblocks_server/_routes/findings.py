@@ -1,19 +1,134 @@
-"""Refuses requests for the memory of codebases, which this server does not have."""
+"""Stores, recalls, lists and removes the findings of codebases: what agents noted about them for later runs.
+
+The id of a codebase may contain any character. Percent-encoded, it may also end like a route: `/findings/a%2Fsearch`
+is the codebase "a/search", and `/findings/a/search` searches the codebase "a".
+"""
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path, Query, Request
+
+from reasonblocks._serving import cleared, invalidated, listed, recalled, stored, summarised
+from reasonblocks._text import preview
+from reasonblocks.exceptions import StoreError
+from reasonblocks.ports import FindingStore
+from reasonblocks.types import Codebase
+from reasonblocks.wire import (
+    MOST_LISTED,
+    ClearResponse,
+    CodebaseList,
+    FindingList,
+    FindingsRequest,
+    FindingsResponse,
+    InvalidateRequest,
+    InvalidateResponse,
+    RecallRequest,
+    RecallResponse,
+)
 
 from .._auth import Caller
-from .._errors import ApiError
+from .._findings import STORE_SECONDS
+from .._limits import ends_of
+from .._server import Used
 from .._values import Principal
+from ._common import MAX_ID_CHARS, NO_NUL, check_whole_org, problems
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(tags=["findings"])
+Agent = Annotated[Principal, Caller("evaluate")]
+CodebaseId = Annotated[
+    str, Path(min_length=1, max_length=MAX_ID_CHARS, pattern=NO_NUL, description="The id of a codebase.")
+]
+After = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=NO_NUL)]
+NAMED_CHARS = 200
+"""Characters of a codebase's id in the audit."""
 
 
-@router.api_route("/findings/{rest:path}", methods=["GET", "POST", "DELETE"])
-async def findings(caller: Annotated[Principal, Caller("evaluate")], rest: str) -> None:
-    """Refuse the request with the reason."""
-    raise ApiError(404, "this server has no memory of codebases")
+@router.get("/findings", responses=problems())
+async def list_codebases(server: Used, caller: Agent, request: Request) -> CodebaseList:
+    """List the codebases of the key's org that have findings, by id."""
+    return await server.findings.run(partial(summarised, org_id=caller.org_id), ends_of(request))
+
+
+@router.post("/findings/{codebase_id:path}/search", responses=problems())
+async def recall(
+    codebase_id: CodebaseId, given: RecallRequest, server: Used, caller: Agent, request: Request
+) -> RecallResponse:
+    """Search the findings of a codebase; return the best first."""
+    work = partial(recalled, org_id=caller.org_id, codebase_id=codebase_id, request=given)
+    return await server.findings.run(work, ends_of(request))
+
+
+@router.post("/findings/{codebase_id:path}/invalidate", responses=problems())
+async def invalidate(
+    codebase_id: CodebaseId, given: InvalidateRequest, server: Used, caller: Agent, request: Request
+) -> InvalidateResponse:
+    """Remove the findings about files, those about files in folders, and single findings."""
+    check_whole_org(caller)
+
+    def work(store: FindingStore) -> InvalidateResponse:
+        found = invalidated(store, caller.org_id, codebase_id, given)
+        if found.invalidated:
+            server.audit(caller, "finding.invalidate", _named(codebase_id, found.invalidated))
+        return found
+
+    return await server.findings.run(work, ends_of(request))
+
+
+@router.post("/findings/{codebase_id:path}", responses=problems(409))
+async def store_findings(
+    codebase_id: CodebaseId, given: FindingsRequest, server: Used, caller: Agent, request: Request
+) -> FindingsResponse:
+    """Store a finding, or up to 500 of them, all or none. A repeated finding replaces itself.
+
+    Their secrets are masked. A codebase has at most 20,000 findings.
+    """
+    check_whole_org(caller)
+
+    def work(store: FindingStore) -> FindingsResponse:
+        try:
+            return stored(store, caller.org_id, codebase_id, given, datetime.now(timezone.utc))
+        except StoreError as error:
+            scope = Codebase(org_id=caller.org_id, codebase_id=codebase_id)
+            server.findings.check_room(scope, len(given.findings or (given,)), error)
+            raise
+
+    return await server.findings.run(work, ends_of(request), STORE_SECONDS)
+
+
+@router.get("/findings/{codebase_id:path}", responses=problems())
+async def list_findings(
+    codebase_id: CodebaseId,
+    server: Used,
+    caller: Agent,
+    request: Request,
+    after: After = "",
+    limit: Annotated[int | None, Query(ge=1, le=MOST_LISTED)] = None,
+) -> FindingList:
+    """List findings by id, those after the id `after`. A page with a limit ends at 200 KB, too.
+
+    `next` is the `after` of the next page, null at the end.
+    """
+    work = partial(listed, org_id=caller.org_id, codebase_id=codebase_id, after=after, limit=limit)
+    return await server.findings.run(work, ends_of(request))
+
+
+@router.delete("/findings/{codebase_id:path}", responses=problems())
+async def clear(codebase_id: CodebaseId, server: Used, caller: Agent, request: Request) -> ClearResponse:
+    """Remove all findings of a codebase."""
+    check_whole_org(caller)
+
+    def work(store: FindingStore) -> ClearResponse:
+        found = cleared(store, caller.org_id, codebase_id)
+        if found.cleared:
+            server.audit(caller, "finding.clear", _named(codebase_id, found.cleared))
+        return found
+
+    return await server.findings.run(work, ends_of(request))
+
+
+def _named(codebase_id: str, count: int) -> str:
+    return f"{preview(codebase_id, NAMED_CHARS)}: {count} findings"

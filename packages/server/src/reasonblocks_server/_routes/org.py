@@ -53,10 +53,11 @@ def put_org(given: OrgGiven, caller: Admin, server: Used) -> Org:
 
 @router.delete("/org", responses=problems())
 def erase_org(caller: Admin, server: Used) -> Erased:
-    """Erase all data of the org: its runs, patterns, settings and keys."""
+    """Erase all data of the org: its runs, patterns, findings, settings and keys."""
     check_whole_org(caller)
     keys = server.storage.keys.list(caller.org_id)
     server.patterns.erase(caller.org_id)
+    server.findings.erase(caller.org_id)
     erased = server.storage.orgs.erase(caller.org_id)
     for key in keys:
         server.auth.forget(key.key_id)

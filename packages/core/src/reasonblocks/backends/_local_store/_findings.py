@@ -41,9 +41,10 @@ _ENTER = (
     "INSERT INTO codebases (org_id, codebase_id, changed, shrunk) VALUES (?,?,?,0) "
     "ON CONFLICT (org_id, codebase_id) DO UPDATE SET changed = excluded.changed"
 )
+_NEW = ", ".join(f"{name} = excluded.{name}" for name in FIELDS.split(", ")[1:])
 _PUT = (
     f"INSERT INTO findings ({FIELDS}, codebase, changed) VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (codebase, id) "
-    f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in FIELDS.split(', ')[1:])}, changed = excluded.changed"
+    f"DO UPDATE SET {_NEW}, changed = excluded.changed"
 )
 _FORGET_VECTORS = "DELETE FROM finding_vectors WHERE finding = (SELECT number FROM findings WHERE codebase=? AND id=?)"
 _PUT_VECTOR = "INSERT INTO finding_vectors SELECT number, ?, ?, ? FROM findings WHERE codebase = ? AND id = ?"

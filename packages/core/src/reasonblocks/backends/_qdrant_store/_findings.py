@@ -9,6 +9,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
+import numpy as np
+
 from ..._findings import MOST_FINDINGS
 from ..._json import compact
 from ..._process import on_fork
@@ -16,6 +18,7 @@ from ...exceptions import StoreError
 from ...ports import Embedder
 from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from .._stores import embedders
+from .._stores.finding_index import FindingIndex, embedded_text
 from .._stores.point_store import BATCH
 from .._stores.vectors import Vectors
 from ._points import TIMEOUT_S, Clients, clients_of, collection_name
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from qdrant_client import QdrantClient
-    from qdrant_client.models import Condition, Filter, ScoredPoint
+    from qdrant_client.models import Condition, Filter
 
     from ._store import QdrantStore
 
@@ -44,10 +47,10 @@ class QdrantFindings:
     """A `FindingStore` on a Qdrant server, at `url` or behind the caller's own `client`; for several hosts.
 
     Each embedder has its own collection, named `collection_prefix`, "-findings-" and the embedder's id, created by the
-    first `put`. `timeout` is in seconds per request.
+    first `put`. `timeout` is in seconds per request. At most `most` findings are kept per codebase.
 
-    A search ranks by words only the 100 findings that are nearest by meaning. A finding that shares a rare word with
-    the query, but is not among them, is not found.
+    A search ranks by words only the 100 findings that are nearest by meaning, and takes the rarity of words from these.
+    A finding that shares a rare word with the query, but is not among them, is not found.
 
     Qdrant has no transactions, so some promises are weaker than those of a local store:
 
@@ -73,14 +76,17 @@ class QdrantFindings:
         collection_prefix: str = "reasonblocks",
         embedder: Embedder | None = None,
         timeout: int = TIMEOUT_S,
+        most: int = MOST_FINDINGS,
     ) -> None:
         clients = clients_of("QdrantFindings", url, api_key, timeout, client)
         self._connect(clients, collection_prefix, embedders.default() if embedder is None else embedder)
+        self._most = most
 
     @classmethod
     def beside(cls, store: QdrantStore) -> QdrantFindings:
         """Return the findings beside a store of patterns, with its server, prefix and embedder."""
         made = cls.__new__(cls)
+        made._most = MOST_FINDINGS
         made._connect(store._clients, store._prefix, store.embedder)
         return made
 
@@ -98,13 +104,13 @@ class QdrantFindings:
     def put(self, codebase: Codebase, findings: Sequence[Finding]) -> tuple[str, ...]:
         """Store findings and return their ids. One with a stored id replaces that one.
 
-        Up to 200 are stored all or none; the class describes larger batches. Raises `StoreError` if the codebase would
-        have more than 20,000 findings.
+        Up to 200 are stored all or none; the class describes larger batches. Raises `StoreError`, before it stores
+        anything, if the codebase would have more than `most` findings.
         """
         from qdrant_client.models import PointStruct
 
         given = list({finding.finding_id: finding for finding in findings}.values())
-        rows = self._vectors.of([_text(finding) for finding in given]).tolist()
+        rows = self._vectors.of([embedded_text(finding) for finding in given]).tolist()
         points = [
             PointStruct(id=_point_id(codebase, finding.finding_id), vector=row, payload=_payload(codebase, finding))
             for finding, row in zip(given, rows)
@@ -123,20 +129,23 @@ class QdrantFindings:
         """Return the best of the nearest 100 findings: those with at least this score, ties by id."""
         from qdrant_client.models import SearchParams
 
-        row = self._vectors.of([query])[0].tolist()
+        (unit,) = self._vectors.of([query])
         with self._clients.border():
             if (client := self._client()) is None:
                 return ()
             found = client.query_points(
                 self._name,
-                query=row,
+                query=unit.tolist(),
                 query_filter=_within(codebase),
                 search_params=None if self._clients.is_local else SearchParams(exact=True),  # one codebase is small
                 limit=max(NEAREST, top_k),
                 with_payload=["finding"],
+                with_vectors=True,
             ).points
-        ranked = sorted(map(_recalled, found), key=lambda finding: (-finding.score, finding.finding_id))
-        return tuple(finding for finding in ranked if finding.score >= score_threshold)[:top_k]
+        index = FindingIndex()
+        for point in found:
+            index.put(_finding(point.payload or {}), np.asarray(point.vector, np.float32))
+        return index.search(query, unit, top_k=top_k, score_threshold=score_threshold)
 
     def page(self, codebase: Codebase, *, after: str = "", limit: int = 100) -> tuple[Finding, ...]:
         """Return at most `limit` findings by id, beginning after the id `after`; none at their end.
@@ -254,15 +263,15 @@ class QdrantFindings:
         from qdrant_client.models import HasIdCondition
 
         stored = self._count(client, _within(codebase))
-        if stored + len(ids) <= MOST_FINDINGS:
+        if stored + len(ids) <= self._most:
             return
         replaced = self._count(client, _within(codebase, [HasIdCondition(has_id=list(ids))]))
-        if stored + len(ids) - replaced > MOST_FINDINGS:
+        if stored + len(ids) - replaced > self._most:
             more = len(ids) - replaced
             raise StoreError(
                 self._clients.name,
                 f"the codebase {codebase.codebase_id!r} has {stored:,} findings, and {more:,} more would exceed the "
-                f"limit of {MOST_FINDINGS:,}: forget some first",
+                f"limit of {self._most:,}: forget some first",
             )
 
     def _count(self, client: QdrantClient, chosen: Filter) -> int:
@@ -329,19 +338,9 @@ def _point_id(codebase: Codebase, finding_id: str) -> str:
     return str(uuid5(NAMESPACE_URL, f"reasonblocks:finding:{named}"))
 
 
-def _text(finding: Finding) -> str:
-    return f"{finding.file_path}\n{finding.content}"
-
-
 def _finding(payload: Mapping[str, Any]) -> Finding:
     stored = json.loads(payload["finding"])
     return Finding(**{name: stored[name] for name in FIELDS if name in stored})
-
-
-def _recalled(point: ScoredPoint) -> RecalledFinding:
-    finding = _finding(point.payload or {})
-    score = min(1.0, max(0.0, point.score))
-    return RecalledFinding(**{name: getattr(finding, name) for name in FIELDS}, score=score)
 
 
 def _within(codebase: Codebase, chosen: Iterable[Condition] = ()) -> Filter:

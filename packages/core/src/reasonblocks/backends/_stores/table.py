@@ -47,7 +47,7 @@ class Table:
     ) -> Iterator[tuple[int, float]]:
         """Yield (place, similarity) of the rows from `begin` to `end` that may be among the `most` best that pass."""
         first, last = self.firsts[begin], self.firsts[end]
-        cosines = _products(self.matrix[first:last], query)
+        cosines = products(self.matrix[first:last], query)
         if not self._single:
             cosines = np.maximum.reduceat(cosines, self.firsts[begin:end] - first)
         needed = (
@@ -103,7 +103,7 @@ class Table:
         return list(zip(self._curve.points, self._curve.points[1:]))
 
 
-def _products(rows: Rows, query: Rows) -> Rows:
+def products(rows: Rows, query: Rows) -> Rows:
     """Return the cosines, computed in pieces: on a busy machine BLAS threads wait milliseconds for each other."""
     step = max(1, PIECE // rows.shape[1])
     found = np.empty(len(rows), np.float32)

@@ -6,6 +6,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -13,11 +14,23 @@ from pydantic import BaseModel, ValidationError
 
 from ... import __version__
 from ..._own_level import summary_in
-from ..._serving import Evaluations, Seal, retrieved, scored
+from ..._serving import Evaluations, Seal, cleared, invalidated, listed, recalled, retrieved, scored, stored, summarised
 from ...backends._profiles import ProfileMemory
-from ...exceptions import ConfigError, EventError
-from ...ports import Evaluator, PatternStore
-from ...wire import PREFIX, EvaluateRequest, EventsRequest, EventsResponse, RetrieveRequest, ScoreRequest, WireRefused
+from ...exceptions import ConfigError, EventError, StoreError
+from ...ports import Evaluator, FindingStore, PatternStore
+from ...wire import (
+    MOST_LISTED,
+    PREFIX,
+    EvaluateRequest,
+    EventsRequest,
+    EventsResponse,
+    FindingsRequest,
+    InvalidateRequest,
+    RecallRequest,
+    RetrieveRequest,
+    ScoreRequest,
+    WireRefused,
+)
 from ._records import Body, Received, Runs
 
 MAX_BODY_BYTES = 5_000_000
@@ -26,6 +39,7 @@ MAX_UNPACKED_BYTES = 8_000_000
 MAX_LISTED = 200
 RUNS = "/monitor/runs"
 PROFILE = "/monitor/agents/profile"
+FINDINGS = "/findings"
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -75,10 +89,15 @@ class Api:
     """The state of a scripted rb-api, and its answers, in any thread."""
 
     def __init__(
-        self, keys: Mapping[str, str], secret: bytes, store: PatternStore, evaluator: Evaluator | None
+        self,
+        keys: Mapping[str, str],
+        secret: bytes,
+        store: PatternStore,
+        evaluator: Evaluator | None,
+        findings: FindingStore,
     ) -> None:
         self.keys, self.runs = dict(keys), Runs()
-        self._store, self._evaluator = store, evaluator
+        self._store, self._evaluator, self._findings = store, evaluator, findings
         self._profiles = ProfileMemory()
         self.use_secret(secret)
 
@@ -103,6 +122,8 @@ class Api:
             raise Refused(422, f"{'.'.join(map(str, error['loc']))}: {error['msg']}") from exc
         except (ConfigError, EventError) as exc:
             raise Refused(422, str(exc)) from exc
+        except StoreError as exc:
+            raise Refused(409, exc.reason) from exc
 
     def _org(self, authorization: str) -> str:
         kind, _, key = authorization.partition(" ")
@@ -123,6 +144,8 @@ class Api:
         }
         if route := plain.get((request.method, request.path)):
             return route(request, org)
+        if request.path == FINDINGS or request.path.startswith(f"{FINDINGS}/"):
+            return self._of_codebase(request, org)
         run, _, last = request.path.removeprefix(f"{RUNS}/").rpartition("/")
         if request.method == "POST" and run and request.path.startswith(f"{RUNS}/"):
             if last == "steps":
@@ -190,12 +213,38 @@ class Api:
         self._profiles.add((org, agent_name, task_profile), run_id, summary)
         return {"stored": True}
 
+    def _of_codebase(self, request: Received, org: str) -> Body:
+        """Answer a request for findings. The id of the codebase may contain "/", and end like a route if encoded."""
+        given, store = request.path.removeprefix(FINDINGS).removeprefix("/"), self._findings
+        name, _, last = given.rpartition("/")
+        method = request.method
+        if method == "GET" and not given:
+            return summarised(store, org).model_dump()
+        if method == "POST" and name and last == "search":
+            return recalled(store, org, unquote(name), body_of(RecallRequest, request)).model_dump()
+        if method == "POST" and name and last == "invalidate":
+            return invalidated(store, org, unquote(name), body_of(InvalidateRequest, request)).model_dump()
+        if method == "POST":
+            now = datetime.now(timezone.utc)
+            return stored(store, org, unquote(given), body_of(FindingsRequest, request), now).model_dump()
+        if method == "GET":
+            limit = limit_of(request, MOST_LISTED) if "limit" in request.query else None
+            return listed(store, org, unquote(given), after=request.query.get("after", ""), limit=limit).model_dump()
+        if method == "DELETE":
+            return cleared(store, org, unquote(given)).model_dump()
+        raise Refused(404, f"{method} {request.path} is not served here")
+
     def _list(self, request: Received, org: str) -> Body:
-        given = request.query.get("limit", "50")
-        limit = int(given) if given.isdecimal() and len(given) <= len(str(MAX_LISTED)) else 0
-        if not 1 <= limit <= MAX_LISTED:
-            raise Refused(422, f"limit: must be a whole number from 1 to {MAX_LISTED}")
-        return {"runs": self.runs.listed(limit), "next_cursor": None}
+        return {"runs": self.runs.listed(limit_of(request, MAX_LISTED)), "next_cursor": None}
+
+
+def limit_of(request: Received, most: int) -> int:
+    """Return the limit in the query, 50 by default. Raises `Refused`."""
+    given = request.query.get("limit", "50")
+    limit = int(given) if given.isdecimal() and len(given) <= len(str(most)) else 0
+    if not 1 <= limit <= most:
+        raise Refused(422, f"limit: must be a whole number from 1 to {most}")
+    return limit
 
 
 def object_of(request: Received) -> Body:

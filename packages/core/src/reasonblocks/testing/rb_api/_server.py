@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from ...backends._local_store import LocalStore
-from ...ports import Evaluator, PatternStore
+from ...backends._local_store._findings import LocalFindings
+from ...ports import Evaluator, FindingStore, PatternStore
 from ...types import Note
 from .._loopback import Listener
 from ._connection import Connection, Faults
@@ -23,15 +24,18 @@ class ScriptedRbApi:
     """An rb-api on 127.0.0.1, within its `with` block, whose faults can be switched on while it runs.
 
     It evaluates with the monitors of this package, or with `evaluator`, and searches `store` (without one, no pattern
-    is found). `keys` maps each valid key to its org. Every route is served with and without `/v1`:
+    is found). `findings` has the findings of codebases, by default in memory. `keys` maps each valid key to its org.
+    Every route is served with and without `/v1`:
 
     - `GET /health` (without a key), `POST /monitors/evaluate`, `POST /traces/retrieve`, `POST /score`
     - `POST /monitor/runs`, `POST /monitor/runs/{run_id}/steps`, `POST /monitor/runs/{run_id}/finish`,
       `POST /monitor/events`, `GET /monitor/runs?limit=`
     - `GET /monitor/agents/profile?agent_name=&task_profile=&but=`, `POST /monitor/agents/profile`
+    - `GET /findings`, `GET /findings/{id}?after=&limit=`, `POST /findings/{id}`, `POST /findings/{id}/search`,
+      `POST /findings/{id}/invalidate`, `DELETE /findings/{id}`
 
     Errors are `{"detail": reason}` with 400 (no JSON object), 401 (key), 404, 413 (over 5 MB, or over 8 MB without its
-    gzip) and 422 (a field).
+    gzip), 422 (a field) and 409 (findings that a store refuses).
 
     >>> with ScriptedRbApi() as api:
     ...     api.misbehave(Slow(seconds=2), at="/monitors/evaluate")
@@ -45,9 +49,12 @@ class ScriptedRbApi:
         keys: Mapping[str, str] | None = None,
         store: PatternStore | None = None,
         evaluator: Evaluator | None = None,
+        findings: FindingStore | None = None,
     ) -> None:
         self._secret = secrets.token_bytes(32)
-        self._api = Api(keys or {KEY: "default"}, self._secret, store or LocalStore(), evaluator)
+        self._api = Api(
+            keys or {KEY: "default"}, self._secret, store or LocalStore(), evaluator, findings or LocalFindings()
+        )
         self._requests, self._faults = Requests(), Faults()
         self._listener: Listener | None = None
         self._port = 0

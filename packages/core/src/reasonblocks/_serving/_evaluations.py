@@ -12,20 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ._calibration_file import calibration_of
-from ._config import tool_roles_of
-from ._gates import TIER_RULES
-from ._json import compact, evolve
-from ._monitors.builtin import BY_NAME, WEIGHTS, resolve_weights
-from ._patterns import NAME_BYTES
-from ._requests import Evaluate, Retrieve
-from ._scoring import SHIPPED_LEVEL, score_text
-from ._text import size, whole
-from .backends._local import LocalEvaluator
-from .exceptions import ConfigError
-from .ports import Evaluator, PatternStore
-from .types import JSON, Evaluation, Memories, Note, Observed
-from .wire import (
+from .._calibration_file import calibration_of
+from .._config import tool_roles_of
+from .._gates import TIER_RULES
+from .._json import compact, evolve
+from .._monitors.builtin import BY_NAME, WEIGHTS, resolve_weights
+from .._patterns import NAME_BYTES
+from .._requests import Evaluate, Retrieve
+from .._scoring import SHIPPED_LEVEL, score_text
+from .._text import size, whole
+from ..backends._local import LocalEvaluator
+from ..exceptions import ConfigError
+from ..ports import Evaluator, PatternStore
+from ..types import JSON, Evaluation, Memories, Note, Observed
+from ..wire import (
     EvaluateRequest,
     EvaluateResponse,
     RetrieveRequest,
