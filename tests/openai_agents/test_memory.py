@@ -98,11 +98,10 @@ def test_wrong_arguments_are_an_error_text(root: Path, arguments: str) -> None:
 
 
 @every_way
-@steered_or_not
-def test_a_dead_store_is_an_error_text_and_the_agent_goes_on(way: str, is_steered: bool) -> None:
+def test_a_dead_store_is_an_error_text_and_the_agent_goes_on(way: str) -> None:
     memory = CodebaseMemory("acme/search", store=FailingFindings(Unavailable("the store", "no connection")))
     with place(in_turn(STORE, RECALL, said("I go on.")), way) as at:
-        assert ran(at, memory, is_steered=is_steered) == [
+        assert ran(at, memory, is_steered=True) == [
             f"{name} failed: the memory is unavailable: no connection. Continue without it."
             for name in ("memory_store", "memory_recall")
         ]
