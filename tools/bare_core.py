@@ -20,6 +20,7 @@ from pathlib import Path
 
 import reasonblocks
 from reasonblocks import (
+    CodebaseMemory,
     HttpSink,
     OpenTelemetrySink,
     QdrantStore,
@@ -59,6 +60,7 @@ NEEDS: dict[str, list[Callable[[], object]]] = {
     "fastembed": [lambda: embed.FastEmbedEmbedder("some/model")],
     "http": [lambda: ReasonBlocks(base_url=NOWHERE), lambda: HttpSink(NOWHERE)],
     "learn": [detectors],
+    "memory": [lambda: CodebaseMemory("acme/search")],
     "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
     "otel": [OpenTelemetrySink],

@@ -22,8 +22,8 @@ ROOT = Path(reasonblocks.__file__).parent
 PROMISED = {
     "reasonblocks": """
         AdapterCaps CodebaseMemory DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore
-        OpenTelemetrySink Pattern QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink SavingPlan
-        SteeringSession Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult
+        OpenTelemetrySink Pattern QdrantStore ReasonBlocks ReasonBlocksError RequestPart RunView SQLiteMonitorSink
+        SavingPlan SteeringSession Step StepInput StepLogEntry StepOutcome Thresholds TokenSaving ToolCall ToolResult
         TraceStateManager Usage __version__
     """,
     "reasonblocks.types": """

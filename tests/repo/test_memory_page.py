@@ -89,7 +89,7 @@ def test_every_method_of_the_table_exists_with_these_arguments() -> None:
 def test_the_limits_are_those_of_the_code() -> None:
     for limit in (_findings.CONTENT_CHARS, _findings.MOST_FINDINGS, _findings.PATH_CHARS, _findings.TYPE_CHARS):
         assert f"{limit:,}" in PAGE
-    assert f"cut to {_shown.NOTE_CHARS:,} characters, and the whole answer to {_shown.ANSWER_CHARS:,}" in PAGE
+    assert f"cut to {_shown.NOTE_CHARS:,} characters, and the whole answer to {_shown.SHOWN_CHARS:,}" in PAGE
 
 
 def test_the_commands_run(capsys: pytest.CaptureFixture[str]) -> None:

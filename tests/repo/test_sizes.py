@@ -15,11 +15,15 @@ FUNCTION_LINES_P90 = 25
 SHORT_LINES = 60
 
 SHORT_MODULES = {
+    "packages/claude-agent/src/reasonblocks_claude_agent/_memory.py": "the tools do not load steering",
     "packages/core/src/reasonblocks/__main__.py": "`python -m` needs it",
     "packages/core/src/reasonblocks/backends/_http/_store.py": "the sink and the evaluator do without it",
     "packages/core/src/reasonblocks/backends/_jsonl_sink.py": "a sink without SQLite must not import it",
     "packages/core/src/reasonblocks/calibration/_lasting.py": "a model of its own: only it is fitted without outcomes",
     "packages/core/src/reasonblocks/traces/_anthropic.py": "every format of recorded runs is a module of its own",
+    "packages/core/src/reasonblocks/types/_finding.py": "the values of one feature, like each module beside it",
+    "packages/langchain/src/reasonblocks_langchain/_memory.py": "the tools do not load steering",
+    "packages/openai-agents/src/reasonblocks_openai_agents/_memory.py": "the tools do not load steering",
     "packages/server/src/reasonblocks_server/_storage/_migrate.py": "a worker that does not migrate imports no Alembic",
 }
 """Private modules of fewer lines with one importer, by their path from the root: the reason not to merge them."""

@@ -6,14 +6,17 @@ import json
 import platform
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasonblocks import LocalStore, Pattern
+from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.cli import _doctor
 from reasonblocks.cli._doctor import examine
+from reasonblocks.types import Codebase, Finding
 
 Command = Callable[..., Any]
 
@@ -92,7 +95,9 @@ def test_a_server_without_the_library_is_a_problem(command: Command, monkeypatch
 
 
 def test_backends_in_use_are_named() -> None:
-    assert set(examine({}).backends) == {"evaluator", "pattern store", "embedder", "default embedder"}
+    assert set(examine({}).backends) == {
+        "evaluator", "pattern store", "embedder", "default embedder", "codebase memory",
+    }  # fmt: skip
 
 
 def test_a_key_is_never_shown(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,3 +164,30 @@ def test_a_file_of_patterns_is_counted(tmp_path: Path) -> None:
 def test_a_file_of_patterns_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "patterns.db").write_bytes(b"garbage" * 100)
     assert "move it away" in examine({"REASONBLOCKS_HOME": str(tmp_path)}).problems[0]
+
+
+def test_the_findings_of_a_file_are_counted(tmp_path: Path) -> None:
+    home = {"REASONBLOCKS_HOME": str(tmp_path)}
+    before = examine(home).backends["codebase memory"]
+    finding = Finding(content="x", finding_id="a")
+    with closing(LocalFindings(tmp_path / "patterns.db")) as findings:
+        for name in ("acme/search", "acme/ui"):
+            findings.put(Codebase(org_id="default", codebase_id=name), [finding])
+    after = examine(home).backends["codebase memory"]
+    assert before.endswith("patterns.db (made when a finding is stored)")
+    assert after.endswith("patterns.db, 2 findings about 2 codebases, of org 'default'")
+
+
+def test_a_server_of_findings_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("httpx")
+    found = examine({"REASONBLOCKS_BASE_URL": "http://127.0.0.1:9", "REASONBLOCKS_API_KEY": "rb_live_hidden"})
+    assert found.backends["codebase memory"].endswith(".HttpFindings")
+
+
+@pytest.mark.parametrize("library", ["detect-secrets", "mcp"])
+def test_the_libraries_of_codebase_memory_come_with_their_install_command(
+    command: Command, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    monkeypatch.setattr(_doctor, "_version", lambda name: None)
+    (line,) = [line for line in command("doctor").out.splitlines() if line.split()[:1] == [library]]
+    assert "not installed (optional): pip install 'detect-secrets>=1.5'" in line

@@ -135,7 +135,9 @@ def test_a_finding_about_a_changed_file_is_marked(ids: tuple[str, ...], command:
     (checkout / "dev").write_text("#!/bin/bash\n")
     (row,) = [
         line.split()
-        for line in command("memory", "search", "acme/search", "run the tests", "--root", str(checkout)).out.splitlines()
+        for line in command(
+            "memory", "search", "acme/search", "run the tests", "--root", str(checkout)
+        ).out.splitlines()
         if ids[0] in line
     ]
     assert row[-1] == "stale"

@@ -1,28 +1,35 @@
-"""What is particular to `QdrantFindings`: its collections, its order, its limits, and a server that fails."""
+"""`QdrantFindings`: the contract, its collections and order, and a server that fails."""
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import QdrantStore
+from reasonblocks._findings import MOST_FINDINGS
 from reasonblocks.backends._qdrant_store import QdrantFindings
 from reasonblocks.backends._qdrant_store._findings import _order, _paths
+from reasonblocks.backends.embed import HashEmbedder
 from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unavailable
 from reasonblocks.types import Codebase, Finding
+from tests.core.memory.store_contract import Maker, StoreContract
 from tests.core.stores.world import Numbers
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
 client = pytest.importorskip("qdrant_client")
 pytest.importorskip("qdrant_edge")
 
+SERVER = os.environ.get("QDRANT_URL")
 HERE = Codebase(org_id="acme", codebase_id="acme/search")
 ELSEWHERE = Codebase(org_id="acme", codebase_id="00112233445566778899aabbccddeeff")  # a UUID to a local client
 NAMESPACE = "reasonblocks-findings-numbers"
@@ -60,6 +67,28 @@ def store(request: pytest.FixtureRequest, server: Any) -> Iterator[QdrantFinding
     else:
         local = client.QdrantClient(location=":memory:")
         yield QdrantFindings(client=local, embedder=Words(), most=9)
+        local.close()
+
+
+class TestHttp(StoreContract):
+    @pytest.fixture(params=["loopback", *(("server",) if SERVER else ())])
+    def make(self, request: pytest.FixtureRequest, server: Any) -> Iterator[Maker]:
+        url = SERVER if request.param == "server" else server.url
+        prefix = f"test-{uuid4().hex}"
+        with ExitStack() as stack:
+
+            def made(*, most: int = MOST_FINDINGS) -> QdrantFindings:
+                store = QdrantFindings(url, collection_prefix=prefix, embedder=HashEmbedder(), most=most)
+                return stack.enter_context(store)
+
+            yield made
+
+
+class TestLocalMode(StoreContract):
+    @pytest.fixture
+    def make(self) -> Iterator[Maker]:
+        local = client.QdrantClient(location=":memory:")
+        yield lambda *, most=MOST_FINDINGS: QdrantFindings(client=local, embedder=HashEmbedder(), most=most)
         local.close()
 
 
@@ -142,6 +171,12 @@ def test_the_org_is_the_tenant_of_a_collection_per_embedder(server: Any) -> None
         store.put(HERE, [finding("a")])
     assert list(server.indexes) == [NAMESPACE]
     assert '"is_tenant": true' in server.indexes[NAMESPACE][0]
+
+
+def test_200_findings_are_one_request(server: Any) -> None:
+    with QdrantFindings(server.url, embedder=Words()) as store:
+        store.put(HERE, [finding(f"{number}") for number in range(200)])
+        assert server.asked.count("PUT points") == 1
 
 
 def test_findings_beside_patterns_share_server_prefix_and_embedder(server: Any) -> None:

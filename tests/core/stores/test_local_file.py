@@ -218,7 +218,9 @@ def test_a_folder_that_cannot_be_made_is_named(shared: Path) -> None:
 def test_a_full_disk_keeps_the_batch_out_and_the_rest_in(path: Path) -> None:
     with local(path, pattern("a")) as store:
         storage: Any = store._storage
-        storage._database._db.execute(f"PRAGMA max_page_count={storage._database._db.execute('PRAGMA page_count').fetchone()[0] + 4}")
+        storage._database._db.execute(
+            f"PRAGMA max_page_count={storage._database._db.execute('PRAGMA page_count').fetchone()[0] + 4}"
+        )
         with pytest.raises(StoreError, match="full"):
             store.add(pattern(f"p{number}", "e2", "1 2 3") for number in range(2_000))
         found = len(store), answer(store.search(request(top_k=9)))

@@ -176,7 +176,7 @@ def test_errors_have_one_form_and_every_answer_is_safe_for_browsers(client: http
         client.post("/v1/score", content=b"{", headers=JSON),
         client.post("/findings/a/b", json={}),
     ]
-    assert [answer.status_code for answer in answers] == [404, 405, 422, 401, 400, 404]
+    assert [answer.status_code for answer in answers] == [404, 405, 422, 401, 400, 422]
     for answer in [*answers, client.get("/health")]:
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Cache-Control"] == "no-store"
@@ -184,7 +184,7 @@ def test_errors_have_one_form_and_every_answer_is_safe_for_browsers(client: http
         assert [*answer.json()] == ["detail"]
         assert isinstance(answer.json()["detail"], str)
     assert answers[2].json() == {"detail": "text: Field required"}
-    assert "memory of codebases" in answers[5].json()["detail"]
+    assert answers[5].json()["detail"].startswith("content")
 
 
 def test_a_key_over_its_rate_gets_a_retry_after(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from tests.server.routes.walk import KNOWN, Operation, operations
 from tests.server.routes.world import Caller, World
 
 ERASE = ("DELETE", "/org")
-PLACES = {"run_id": "none", "note_id": "none", "key_id": "none", "pattern_id": "none", "experiment_id": "none"}
+PLACES = {"run_id": "none", "note_id": "none", "key_id": "none", "pattern_id": "none", "experiment_id": "none",
+          "codebase_id": "none"}  # fmt: skip
 
 
 def asked(caller: Caller, operation: Operation) -> int:

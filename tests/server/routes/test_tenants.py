@@ -49,8 +49,9 @@ def owner(world: World) -> Owner:
     pattern = {**PATTERN, "fields": _marked(PATTERN["fields"])}
     caller.post("/patterns", pattern, 201)
     key_id = caller.post("/keys", {"name": MARK, "scopes": ["read"]}, 201)["key_id"]
+    caller.post(f"/findings/{MARK}", {"content": MARK, "file_path": "a.py"})
     places = {"run_id": "run", "note_id": note_id, "key_id": key_id, "pattern_id": "pattern",
-              "experiment_id": "experiment"}  # fmt: skip
+              "experiment_id": "experiment", "codebase_id": MARK}  # fmt: skip
     return Owner(caller, world, places)
 
 
@@ -84,7 +85,9 @@ def test_another_org_learns_and_changes_nothing(
     stranger = strangers[method in ("POST", "PUT") and (method, path) not in _OF_A_RUN]
     headers = {"If-Match": "1"} if method == "PUT" else {}
     answer = stranger(method, f"{path.format(**owner.places)}{route.query}", json=route.body, headers=headers)
-    if ("{" in path and method != "POST") or (method, path) in _OF_A_RUN:
+    if "/findings/" in path:
+        assert answer.json() in _NOTHING or method == "POST", answer.text
+    elif ("{" in path and method != "POST") or (method, path) in _OF_A_RUN:
         assert answer.status_code == 404, answer.text
     assert MARK not in answer.text
     assert "0.123" not in answer.text
@@ -92,3 +95,5 @@ def test_another_org_learns_and_changes_nothing(
 
 
 _OF_A_RUN = {NEVER, ("POST", "/runs/{run_id}/notes"), ("DELETE", "/monitor/agents/profile")}
+_NOTHING: tuple[Body, ...] = ({"findings": [], "next": None}, {"status": "cleared", "cleared": 0})
+"""The answers for a codebase without findings: any org may have one with this id."""

@@ -163,7 +163,7 @@ async def _invalid_request(request: Request, error: RequestValidationError) -> R
         return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", "application/json"):
         return JSONResponse({"detail": "body: send it with the header Content-Type: application/json"}, 422)
-    where = [str(part) for part in first["loc"] if part not in ("body", "query", "path", "header")]
+    where = [str(part) for part in first["loc"][1:]]  # the first part is "body", "query", "path" or "header"
     return JSONResponse({"detail": f"{'.'.join(where) or 'body'}: {first['msg']}"}, 422)
 
 

@@ -36,7 +36,7 @@ class Findings:
     """
 
     def __init__(self, settings: Settings, patterns: Any) -> None:
-        self.store = _store(settings, patterns)
+        self.store, self.most = _store(settings, patterns), MOST_FINDINGS
         self._pool = ThreadPoolExecutor(AT_ONCE, "reasonblocks-findings")
 
     async def run(self, work: Callable[[FindingStore], T], ends: float | None, seconds: float = SECONDS) -> T:
@@ -52,6 +52,12 @@ class Findings:
             detail = "the findings were not available within the client's deadline"
             raise ApiError(503, detail, {"Retry-After": "1"}) from None
 
+    def check_room(self, codebase: Codebase, given: int, error: StoreError) -> None:
+        """Raise `ApiError` 409 if findings could not be stored because the codebase would have too many."""
+        counts = {one.codebase_id: one.findings for one in self.store.codebases(codebase.org_id)}
+        if counts.get(codebase.codebase_id, 0) + given > self.most:
+            raise ApiError(409, error.reason) from error
+
     def erase(self, org_id: str) -> None:
         """Remove all findings of an org."""
         removed = 1
@@ -62,13 +68,6 @@ class Findings:
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.store.close()
-
-
-def check_room(store: FindingStore, codebase: Codebase, given: int, error: StoreError) -> None:
-    """Raise `ApiError` 409 if findings could not be stored because the codebase would have too many."""
-    counts = {one.codebase_id: one.findings for one in store.codebases(codebase.org_id)}
-    if counts.get(codebase.codebase_id, 0) + given > MOST_FINDINGS:
-        raise ApiError(409, error.reason) from error
 
 
 def _store(settings: Settings, patterns: Any) -> FindingStore:

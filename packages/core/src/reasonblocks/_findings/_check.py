@@ -38,8 +38,8 @@ def checked(finding: FindingT) -> FindingT:
     content = _text("content", finding.content, CONTENT_CHARS)
     if not content.strip():
         raise ConfigError("content", content[:SHOWN], "must have a character that is not white space")
-    kind = _text("finding_type", finding.finding_type, TYPE_CHARS)
-    if not kind.strip() or not kind.isprintable():
+    kind = _line("finding_type", finding.finding_type, TYPE_CHARS)
+    if not kind.strip():
         raise ConfigError("finding_type", kind, f'must be one line of 1 to {TYPE_CHARS} characters, such as "note"')
     return evolve(
         finding,
@@ -53,14 +53,11 @@ def checked(finding: FindingT) -> FindingT:
 def checked_path(path: object) -> str:
     """Return the path of a file or folder as findings have it: "/" between parts, no "." part, none at the end.
 
-    The empty path is that of a finding about no file. Raises `ConfigError`.
+    The empty path is that of a finding about no file. ".." stays, because its meaning depends on links. Raises
+    `ConfigError`, also for a name that is not UTF-8, whose repaired form would be another file.
     """
-    text = _text("file_path", path, PATH_CHARS)
-    if not text:
-        return ""
-    if not text.isprintable():
-        raise ConfigError("file_path", text[:SHOWN], "must be one line of printable characters")
-    parts = [part for part in text.replace("\\", "/").split("/") if part not in ("", ".")]
+    text = _line("file_path", path, PATH_CHARS).replace("\\", "/")
+    parts = [part for part in text.split("/") if part not in ("", ".")]
     return ("/" if text.startswith("/") else "") + "/".join(parts)
 
 
@@ -68,7 +65,7 @@ def checked_query(query: object) -> str:
     """Return the query, cut to its limit, because an agent may quote a whole error. Raises `ConfigError`."""
     if not isinstance(query, str) or not query.strip():
         raise ConfigError("query", query, "must be a text that describes what to recall")
-    return whole(query[:QUERY_CHARS])
+    return whole(query.strip()[:QUERY_CHARS]).rstrip()
 
 
 def finding_id(codebase: Codebase, finding: Finding) -> str:
@@ -86,7 +83,7 @@ def _id(name: str, value: object) -> str:
 
 def _text(name: str, value: object, most: int) -> str:
     if not isinstance(value, str):
-        raise ConfigError(name, value, "must be a text")
+        raise ConfigError(name, f"a value of type {type(value).__name__}", "must be a text")
     if len(value) > most:
         raise ConfigError(name, preview(value, SHOWN), f"must have at most {most:,} characters, not {len(value):,}")
     if "\x00" in value:
@@ -94,12 +91,19 @@ def _text(name: str, value: object, most: int) -> str:
     return whole(value)
 
 
+def _line(name: str, value: object, most: int) -> str:
+    text = _text(name, value, most)
+    if text != value or not text.isprintable():  # an unpaired surrogate was replaced
+        raise ConfigError(name, preview(str(value), SHOWN), "must be one line of printable characters")
+    return text
+
+
 def _metadata(value: object) -> Mapping[str, JSON]:
     if not isinstance(value, Mapping):
-        raise ConfigError("metadata", value, "must be a mapping of names to JSON values")
+        raise ConfigError("metadata", f"a value of type {type(value).__name__}", "must map names to JSON values")
     try:
         copied = storable(dict(value), METADATA_CHARS)
     except ValueError as exc:
-        raise ConfigError("metadata", value, f"must be JSON: {exc}") from exc
+        raise ConfigError("metadata", f"a mapping of {len(value)} names", f"must be JSON: {exc}") from exc
     assert isinstance(copied, Mapping)
     return copied

@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from .._render import folded, sanitise
 from .._text import collapse
 from ..types import RecalledFinding
+from ._check import PATH_CHARS
 
 SHOWN_CHARS = 8_000
 """The most characters of the whole text, about 2,000 tokens."""
 NOTE_CHARS = 2_000
 """The most characters of one finding's content."""
+ID_CHARS = 100
+"""Characters of an id and of a type; ours have fewer."""
 LAST_CHARS = 100
 """Room for the last line."""
 NOTHING = "No note of an earlier run matches."
@@ -21,6 +24,7 @@ INTRODUCTION = (
     "check them before you rely on them."
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_NOT_ID = re.compile(r"[^\w.-]", re.ASCII)
 _UNSAFE = re.compile(r"[^\w ./-]", re.ASCII)
 
 
@@ -59,7 +63,10 @@ def _note(number: int, finding: RecalledFinding) -> str:
 
 
 def _header(number: int, finding: RecalledFinding, missing: int) -> str:
-    parts = [f"{number}. id {_field(finding.finding_id) or 'unknown'}", f'type "{_field(finding.finding_type)}"']
+    parts = [
+        f"{number}. id {_NOT_ID.sub('_', finding.finding_id[:ID_CHARS])}",
+        f'type "{_field(finding.finding_type[:ID_CHARS])}"',
+    ]
     if path := _field(finding.file_path):
         parts.append(f'file "{path}"')
     if date := _DATE.match(finding.created_at):
@@ -73,5 +80,5 @@ def _header(number: int, finding: RecalledFinding, missing: int) -> str:
 
 def _field(text: str) -> str:
     """Return a value of a header as one line, without what could close its quotes or, with the next, make a tag."""
-    text = collapse(sanitise(text)).replace('"', "'")
+    text = collapse(sanitise(text[:PATH_CHARS])).replace('"', "'")
     return _UNSAFE.sub("'", text) if {*"<>"} & {*folded(text)} else text

@@ -134,8 +134,8 @@ def is_common(word: str) -> bool:
 
 
 _GOES_ON = frozenset(
-    "again ask asks box boxes came change changes confirm cracking dialog dump entry entries equals every expires flow "
-    "guess guessing hashes hashing it's key keys later like lookup "
+    "again ask asks box boxes came change changes confirm cracking dialog dump entry entries equals every expires "
+    "first flow guess guessing hashes hashing it's key keys later like lookup "
     "mail needs pair pairs phrase pop protects question questions "
     "recover recovery resets reuse safely screen section separately sharing so step storage strategy string strings "
     "text time today update updates via works written wrong".split()

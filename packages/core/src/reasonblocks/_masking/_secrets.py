@@ -104,7 +104,7 @@ def _scanned(text: str, head: re.Pattern[str]) -> str:
     while (found := head.search(text, at)) is not None:
         at = found.end("name")
         name = found["name"][text[: found.start("name")].endswith("\\") :]  # the name in "\\nkey=" is "key"
-        if not announces(name.rpartition(".")[2] or name):
+        if not announces(name.rpartition(".")[2] or name) or _is_verb(found):
             continue
         value = _value_at(text, found.end(), found)
         if value is None:
@@ -114,6 +114,11 @@ def _scanned(text: str, head: re.Pattern[str]) -> str:
         parts += [text[done:start], MASK]
         done = at = end
     return "".join([*parts, text[done:]]) if parts else text
+
+
+def _is_verb(head: re.Match[str]) -> bool:
+    """Return True for "pass" before code, as in "pass `timeout=5` to the client"."""
+    return head["name"].lower() == "pass" and head["quoted"] is not None and head.string.startswith("`", head.end())
 
 
 def _value_at(text: str, at: int, head: re.Match[str]) -> tuple[int, int] | None:

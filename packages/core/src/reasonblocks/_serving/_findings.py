@@ -110,8 +110,16 @@ def listed(store: FindingStore, org_id: str, codebase_id: str, *, after: str, li
 def invalidated(store: FindingStore, org_id: str, codebase_id: str, request: InvalidateRequest) -> InvalidateResponse:
     """Remove the findings about files and folders, and single findings."""
     codebase = checked_codebase(org_id, codebase_id)
-    paths = [checked_path(without_secrets(path)) for path in request.file_paths]
+    paths = [_path(path) for path in request.file_paths]
     return InvalidateResponse(invalidated=store.remove(codebase, finding_ids=request.finding_ids, file_paths=paths))
+
+
+def _path(given: str) -> str:
+    """Return a path as it was stored. Raises `ConfigError` for the root, which would stand for no file."""
+    path = checked_path(without_secrets(given))
+    if given and not path:
+        raise ConfigError("file_paths", given, "must be a file, or a folder below the root")
+    return path
 
 
 def cleared(store: FindingStore, org_id: str, codebase_id: str) -> ClearResponse:

@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
+from .. import __version__
 from .._files import STORE
 from ..exceptions import ExtraMissing
 from ._files import ORG, add_org, in_home
@@ -234,7 +235,7 @@ def _forget(arguments: argparse.Namespace) -> int:
 
 def _removed(arguments: argparse.Namespace, memory: CodebaseMemory) -> int:
     if arguments.ids:
-        return memory.forget(dict.fromkeys(arguments.ids))
+        return memory.forget(arguments.ids)
     if arguments.paths:
         return memory.invalidate(arguments.paths)
     return memory.invalidate_changed(arguments.root) if arguments.changed else memory.clear()
@@ -252,7 +253,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     if sys.stdin.isatty():
         warn("reasonblocks memory serve: waiting for an MCP client on stdin; Ctrl-C ends it")
     with _opened(arguments) as memory, suppress(KeyboardInterrupt):
-        asyncio.run(serve_stdio(memory))
+        asyncio.run(serve_stdio(memory, __version__))
     return OK
 
 

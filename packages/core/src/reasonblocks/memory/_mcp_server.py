@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from io import BufferedReader, FileIO
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
@@ -18,7 +18,6 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from .. import __version__
 from .._threads import in_daemon
 from ._tools import MemoryTool, memory_tools
 
@@ -38,11 +37,11 @@ LEFT_SECONDS = 1.5
 """The time that running calls have left once the client is gone; clients kill a server after two seconds."""
 
 
-async def serve_stdio(memory: CodebaseMemory) -> None:
-    """Serve until the client closes stdin. Nothing but the protocol is written to stdout."""
+async def serve_stdio(memory: CodebaseMemory, version: str) -> None:
+    """Serve, as this version, until the client closes stdin. Nothing but the protocol is written to stdout."""
     calls: set[asyncio.Task[Any]] = set()
-    server = _server(memory_tools(memory), calls)
-    stdin = BufferedReader(FileIO(0, closefd=False))  # never closed: that waits for an abandoned read
+    server = _server(version, memory_tools(memory), calls)
+    stdin = BufferedReader(FileIO(0, closefd=False))  # not closed: that would wait for a read
     lines = cast("AsyncFile[str]", _Lines(stdin, calls))  # it is only iterated over
     async with stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
@@ -51,7 +50,7 @@ async def serve_stdio(memory: CodebaseMemory) -> None:
 class _Lines:
     """The lines of stdin. Unlike those of anyio, a read can be abandoned, so that Ctrl-C ends the server at once."""
 
-    def __init__(self, stdin: BufferedReader, calls: set[asyncio.Task[Any]]) -> None:
+    def __init__(self, stdin: BinaryIO, calls: set[asyncio.Task[Any]]) -> None:
         self._stdin, self._calls = stdin, calls
 
     def __aiter__(self) -> _Lines:
@@ -67,7 +66,7 @@ class _Lines:
         raise StopAsyncIteration
 
 
-def _server(tools: tuple[MemoryTool, ...], calls: set[asyncio.Task[Any]]) -> Server[Any]:
+def _server(version: str, tools: tuple[MemoryTool, ...], calls: set[asyncio.Task[Any]]) -> Server[Any]:
     """Return the server of these tools, which adds the tasks of running calls to `calls`."""
     named = {tool.name: tool for tool in tools}
     listed = ListToolsResult(tools=[_described(tool) for tool in tools])
@@ -87,7 +86,7 @@ def _server(tools: tuple[MemoryTool, ...], calls: set[asyncio.Task[Any]]) -> Ser
 
     return Server(
         "reasonblocks",
-        version=__version__,
+        version=version,
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from functools import partial
@@ -125,12 +126,13 @@ class CodebaseMemory:
     def coverage_for(self, paths: Iterable[str | os.PathLike[str]]) -> dict[str, int]:
         """Return, for each file or folder, the number of findings about it that are not stale."""
         named = {os.fspath(path): self._path(path) for path in texts("paths", paths)}
-        compared, counts = Comparison(self._checkout), dict.fromkeys(named, 0)
+        asked, counts = {*named.values()}, Counter[str]()
+        compared = Comparison(self._checkout)
         for finding in self._all():
-            covered = [given for given, path in named.items() if _is_about(finding, path)]
-            if covered and compared.freshness(finding) != "stale":
-                counts.update({given: counts[given] + 1 for given in covered})
-        return counts
+            covering = asked.intersection(_folders(finding.file_path))
+            if covering and compared.freshness(finding) != "stale":
+                counts.update(covering)
+        return {given: counts[path] for given, path in named.items()}
 
     def invalidate(self, paths: Iterable[str | os.PathLike[str]]) -> int:
         """Remove the findings about these files, and about all files in these folders; return their number."""
@@ -288,8 +290,10 @@ def _finding_of(given: object) -> Finding:
     return Finding(**given)
 
 
-def _is_about(finding: Finding, path: str) -> bool:
-    """Return True for a finding about this file, or about one in this folder; "" is the folder of all files."""
-    return bool(finding.file_path) and (
-        not path or finding.file_path == path or finding.file_path.startswith(f"{path}/")
-    )
+def _folders(path: str) -> Iterator[str]:
+    """Yield a file's path and those of all folders that it is in; "" is the folder of all files."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+        if not path:
+            yield path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import store_path
 from ..exceptions import ConfigError
-from ..ports import Embedder, FindingStore, PatternStore
+from ..ports import Embedder, FindingStore
 
 if TYPE_CHECKING:
     from .._config._server import Server
@@ -56,7 +56,7 @@ def finding_store(
 
 def is_own(store: object) -> bool:
     """Return True if `finding_store` makes a store from this argument, which nobody else closes."""
-    return store is None or isinstance(store, (str, os.PathLike, PatternStore))
+    return store is None or not isinstance(store, FindingStore)
 
 
 def _server(base_url: object, key: Any, environ: Mapping[str, str]) -> Server | None:

@@ -31,7 +31,7 @@ from reasonblocks.wire import (
 )
 
 from .._auth import Caller
-from .._findings import STORE_SECONDS, check_room
+from .._findings import STORE_SECONDS
 from .._limits import ends_of
 from .._server import Used
 from .._values import Principal
@@ -93,7 +93,7 @@ async def store_findings(
             return stored(store, caller.org_id, codebase_id, given, datetime.now(timezone.utc))
         except StoreError as error:
             scope = Codebase(org_id=caller.org_id, codebase_id=codebase_id)
-            check_room(store, scope, len(given.findings or (given,)), error)
+            server.findings.check_room(scope, len(given.findings or (given,)), error)
             raise
 
     return await server.findings.run(work, ends_of(request), STORE_SECONDS)

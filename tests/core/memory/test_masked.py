@@ -1,0 +1,148 @@
+"""Secrets are masked before a finding is stored, wherever they are, and everything else stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reasonblocks import CodebaseMemory
+from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.exceptions import ConfigError
+
+USER, HOME = "alice", "/" + "home"
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+SECRETS = {
+    "GitHub": "ghp_" + LETTERS[10:46],
+    "GitLab": "glpat-" + LETTERS[5:25],
+    "OpenAI": "sk-proj-" + LETTERS[:40],
+    "Anthropic": "sk-ant-api03-" + LETTERS[:40],
+    "AWS": "AKIA" + "IOSFODNN7ABCDEFG",
+    "Google": "AIza" + LETTERS[:35],
+    "Slack": "xoxb-" + "1234567890-" + LETTERS[:24],
+    "Stripe": "sk_live_" + LETTERS[:24],
+    "npm": "npm_" + LETTERS[:36],
+    "JWT": "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiJhYmMifQ." + LETTERS[:43],
+}
+"""Keys by vendor, made here, so that none is in this file as a whole."""
+HARMLESS = (
+    "The parser starts at line 1234 of src/parse.py:17:5; see main.c:10:5, and 12:30:45 is a time.",
+    f"Commit 9c74e24b6051e42989b5f6b219203d1d4e6be921 moved {HOME}/{USER}/src/search/a.py to ~{USER}/notes.",
+    "Pass `timeout=5` to `connect`; the token budget is 4000, and tests/auth/test_tokens.py covers it.",
+    "The digest is e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855.",
+    "The server listens on [fe80::1]:8080 and on 127.0.0.1.",
+)
+
+
+@pytest.fixture
+def store() -> LocalFindings:
+    return LocalFindings()
+
+
+@pytest.fixture
+def memory(store: LocalFindings, tmp_path: Path) -> CodebaseMemory:
+    return CodebaseMemory("acme", store=store, root=tmp_path)
+
+
+def everything(memory: CodebaseMemory) -> str:
+    return json.dumps([[one.content, one.file_path, one.finding_type, one.metadata] for one in memory.list_all()])
+
+
+@pytest.mark.parametrize("vendor", sorted(SECRETS))
+def test_a_key_is_masked_in_every_field(memory: CodebaseMemory, vendor: str) -> None:
+    key = SECRETS[vendor]
+    memory.store(f"The client uses {key} here.", f"conf/{key}/a.py", key[:60], {"key": key, key: [{"deep": key}]})
+    assert key[8:30] not in everything(memory)
+    assert memory.list_all()[0].content == "The client uses # here."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://app:hunter22@db/shop",
+        "DB_PASSWORD=hunter22",
+        "curl -u bob:hunter22 https://x.example",
+        "password: hunter22",
+    ],
+)
+def test_a_login_is_masked(memory: CodebaseMemory, text: str) -> None:
+    memory.store(f"Connect so: {text}")
+    assert "hunter22" not in everything(memory)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_numbers_hashes_paths_and_accounts_stay(memory: CodebaseMemory, text: str) -> None:
+    memory.store(text, "src/auth/secrets/token_store.py")
+    (found,) = memory.list_all()
+    assert (found.content, found.file_path) == (text, "src/auth/secrets/token_store.py")
+
+
+def test_a_masked_path_is_found_by_the_path_that_was_given(memory: CodebaseMemory) -> None:
+    path = f"conf/{SECRETS['GitHub']}.json"
+    memory.store("The settings are here.", path)
+    assert memory.coverage_for([path]) == {path: 1}
+    assert memory.invalidate([path]) == 1
+
+
+def test_the_question_is_masked_like_the_findings(memory: CodebaseMemory, store: LocalFindings) -> None:
+    asked: list[str] = []
+    search = store.search
+
+    class Listening(LocalFindings):
+        def search(self, codebase, query, *, top_k, score_threshold):  # type: ignore[no-untyped-def]
+            asked.append(query)
+            return search(codebase, query, top_k=top_k, score_threshold=score_threshold)
+
+    CodebaseMemory("acme", store=Listening()).recall(f"where is {SECRETS['GitHub']} used")
+    assert asked == ["where is # used"]
+
+
+def test_redact_sees_every_text_first(tmp_path: Path) -> None:
+    memory = CodebaseMemory(
+        "acme", store=LocalFindings(), root=tmp_path, redact=lambda text: text.replace("Falcon", "[project]")
+    )
+    memory.store("Falcon is slow.", "falcon/Falcon.py", "of Falcon", {"Falcon": "Falcon"})
+    assert "Falcon" not in everything(memory)
+    assert [found.content for found in memory.recall("why is Falcon slow")] == ["[project] is slow."]
+    assert memory.invalidate(["falcon/Falcon.py"]) == 1
+
+
+def test_an_error_of_redact_stores_nothing(tmp_path: Path) -> None:
+    def broken(text: str) -> str:
+        raise RuntimeError("no")
+
+    memory = CodebaseMemory("acme", store=LocalFindings(), root=tmp_path, redact=broken)
+    with pytest.raises(RuntimeError, match="no"):
+        memory.store("A note.")
+    assert memory.list_all() == ()
+
+
+def test_redact_has_to_return_a_text(tmp_path: Path) -> None:
+    wrong = CodebaseMemory("acme", store=LocalFindings(), root=tmp_path, redact=lambda text: 3)  # type: ignore[arg-type, return-value]
+    with pytest.raises(ConfigError, match="redact='int': must return a text"):
+        wrong.store("A note.")
+
+
+@pytest.mark.parametrize("vendor", sorted(SECRETS))
+def test_no_error_shows_a_secret(memory: CodebaseMemory, vendor: str) -> None:
+    key = SECRETS[vendor]
+    for given in (
+        {"content": key * 420},
+        {"content": "x", "file_path": f"{key}\n"},
+        {"content": "x", "file_path": f"{key}/{'p' * 600}"},
+        {"content": "x", "finding_type": f"{key}\n{key}"},
+        {"content": "x", "metadata": {"k": key, "n": object()}},
+        {"content": "x", "metadata": key},
+    ):
+        with pytest.raises(ConfigError) as raised:
+            memory.store_many([given])
+        assert key[4:14] not in str(raised.value)
+        assert key[4:14] not in repr(raised.value.value)
+        assert raised.value.__cause__ is None
+
+
+def test_a_codebase_is_not_named_by_a_secret() -> None:
+    with pytest.raises(ConfigError, match="must not contain a secret") as raised:
+        CodebaseMemory(f"https://bob:{SECRETS['GitHub']}@git.example/acme", store=LocalFindings())
+    assert SECRETS["GitHub"][4:14] not in str(raised.value)
