@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from reasonblocks import CodebaseMemory
+from reasonblocks._masking import without_secrets
 from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.exceptions import ConfigError
 
@@ -69,6 +71,26 @@ def test_a_key_is_masked_in_every_field(memory: CodebaseMemory, vendor: str) -> 
 def test_a_login_is_masked(memory: CodebaseMemory, text: str) -> None:
     memory.store(f"Connect so: {text}")
     assert "hunter22" not in everything(memory)
+
+
+@pytest.mark.parametrize("text", ["openssl rsa -pass hunter22", "unlock --pass hunter22 -v", "ENV pass hunter22"])
+def test_an_option_named_pass_is_masked(memory: CodebaseMemory, text: str) -> None:
+    memory.store(text)
+    assert memory.list_all()[0].content == text.replace("hunter22", "#")
+
+
+def test_a_value_of_the_metadata_is_masked_if_its_name_announces_a_secret(memory: CodebaseMemory) -> None:
+    memory.store("A note.", metadata={"password": "hunter22", "db": {"api_key": ["hunter23"]}, "line": "hunter24"})
+    assert memory.list_all()[0].metadata == {"password": "#", "db": {"api_key": ["#"]}, "line": "hunter24"}
+
+
+@pytest.mark.parametrize("text", ["x-token-" * 1_000, "password" + " " * 7_990 + ".", "key" + "\n" * 7_990 + "."])
+def test_no_text_takes_long_to_mask(text: str) -> None:
+    """Without limits, each took from a minute to hours, in which no other thread ran."""
+    without_secrets("a")  # loads the detectors
+    begun = time.process_time()
+    without_secrets(text)
+    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize("text", HARMLESS)

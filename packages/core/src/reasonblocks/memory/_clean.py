@@ -24,10 +24,11 @@ class Cleaner:
 
     def __init__(self, redact: Callable[[str], str] | None) -> None:
         from .._config._options import plain_call_back
-        from .._masking import detectors, without_secrets  # many patterns: 30 ms
+        from .._masking import MASK, announces, detectors, without_secrets  # many patterns: 30 ms
 
         detectors("codebase memory", "memory")
         self._redact, self._masked = plain_call_back("redact", redact), without_secrets
+        self._announces, self._secret = announces, MASK
 
     def text(self, text: str) -> str:
         """Return a text without secrets. Raises `ConfigError` if `redact` returns no text."""
@@ -46,7 +47,7 @@ class Cleaner:
                 content=self.text(found.content),
                 file_path=self.text(relative(found.file_path)),
                 finding_type=self.text(found.finding_type),
-                metadata={self.text(name): self._value(value) for name, value in found.metadata.items()},
+                metadata={self.text(name): self._value(value, name) for name, value in found.metadata.items()},
             )
         )
 
@@ -63,12 +64,13 @@ class Cleaner:
         if (masked := self._masked(value)) != value:
             raise ConfigError(name, masked, "must not contain a secret, which is masked here as #")
 
-    def _value(self, value: Any) -> JSON:
+    def _value(self, value: Any, name: str) -> JSON:
+        """Return a value of the metadata with its texts cleaned; a text whose name announces a secret is masked."""
         if isinstance(value, str):
-            return self.text(value)
+            return self._secret if value and self._announces(name) else self.text(value)
         if isinstance(value, Mapping):
-            return {self.text(name): self._value(item) for name, item in value.items()}
-        return [self._value(item) for item in value] if isinstance(value, (list, tuple)) else value
+            return {self.text(inner): self._value(item, inner) for inner, item in value.items()}
+        return [self._value(item, name) for item in value] if isinstance(value, (list, tuple)) else value
 
     def _valid(self, finding: Finding) -> Finding:
         try:
