@@ -349,7 +349,13 @@ def test_a_server_that_lists_no_codebases_says_so(other: HttpFindings) -> None:
 def test_pages_that_do_not_go_on_are_a_bad_answer(minimal: Minimal, other: HttpFindings) -> None:
     minimal.answers["GET", "/v1/findings/acme%2Fshop"] = {"findings": [], "next": "a"}
     with pytest.raises(BadAnswer, match="must be after 'a'"):
-        other.page(CODEBASE)
+        other.page(CODEBASE, after="a")
+
+
+def test_empty_pages_that_go_on_are_a_bad_answer(minimal: Minimal, other: HttpFindings) -> None:
+    minimal.answers["GET", "/v1/findings/acme%2Fshop"] = {"findings": [], "next": "b"}
+    with pytest.raises(BadAnswer, match="must have a finding"):
+        other.page(CODEBASE, after="a")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from .._findings import (
 )
 from .._json import evolve, is_number
 from .._render import sanitise
+from .._secret import described
+from .._text import whole
 from .._threads import in_daemon
 from ..exceptions import BadAnswer, ConfigError
 from ..types import JSON, Finding, RecalledFinding
@@ -152,7 +154,9 @@ class CodebaseMemory:
 
     def forget(self, finding_ids: Iterable[str]) -> int:
         """Remove the findings with these ids; return the number of those that there were."""
-        named = [os.fspath(name) for name in texts("finding_ids", finding_ids)]
+        named = texts("finding_ids", finding_ids)
+        if wrong := [name for name in named if not isinstance(name, str) or whole(name) != name]:
+            raise ConfigError("finding_ids", described(wrong[0]), "each must be the id of a finding")
         return self._store.remove(self._codebase, finding_ids=named) if named else 0
 
     def clear(self) -> int:

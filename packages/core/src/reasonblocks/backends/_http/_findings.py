@@ -98,6 +98,8 @@ class HttpFindings:
                 break
             if answer.next <= after:
                 raise BadAnswer(self._exchange.address.shown, answer.next, f"the next page must be after {after!r}")
+            if not given:  # such pages could go on forever
+                raise BadAnswer(self._exchange.address.shown, answer.next, "a page before another must have a finding")
             after = answer.next
         return tuple([found[name] for name in sorted(found)[:limit]])
 
