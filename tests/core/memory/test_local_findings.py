@@ -17,7 +17,7 @@ import pytest
 
 from reasonblocks import LocalStore, Pattern
 from reasonblocks._findings import MOST_FINDINGS
-from reasonblocks.backends._local_store._findings import CACHED, LocalFindings
+from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.backends.embed import HashEmbedder
 from reasonblocks.exceptions import ConfigError, StoreError
 from reasonblocks.ports import Embedder
@@ -225,13 +225,18 @@ def test_the_name_of_a_database_in_memory_is_no_file(store: Callable[[str], obje
         store(":memory:")
 
 
-def test_only_so_many_codebases_are_in_memory(path: Path) -> None:
-    scopes = [Codebase(org_id="acme", codebase_id=str(number)) for number in range(CACHED + 3)]
+@pytest.mark.parametrize(
+    ("limits", "left"), [({"findings": 2}, 2), ({"codebases": 3}, 3), ({"findings": 0}, 1), ({}, 5)]
+)
+def test_the_codebases_used_last_stay_in_memory(path: Path, limits: dict[str, int], left: int) -> None:
+    scopes = [Codebase(org_id="acme", codebase_id=str(number)) for number in range(5)]
     with local(path) as store:
         for scope in scopes:
             store.put(scope, [noted("tests", codebase=scope)])
-        assert [recalled(store, "tests", scope) for scope in (*scopes, *scopes)] == [["tests"]] * 2 * len(scopes)
-        assert list(store._cached) == scopes[-CACHED:]
+            assert recalled(store, "tests", scope) == ["tests"]
+        store._drop_oldest(**limits)
+        assert list(store._cached) == scopes[-left:]
+        assert [recalled(store, "tests", scope) for scope in scopes] == [["tests"]] * 5
 
 
 # ------------------------------------------------------------ threads and processes
