@@ -71,6 +71,13 @@ def test_a_login_is_masked(memory: CodebaseMemory, text: str) -> None:
     assert "hunter22" not in everything(memory)
 
 
+def test_a_value_that_its_name_announces_is_masked(memory: CodebaseMemory) -> None:
+    given = {"db_password": "hunter22", "pin": 4711, "logins": [{"secret": ["a", ""]}], "tokens": 4, "mfa_token": None}
+    memory.store("The settings.", metadata=given)
+    kept = {"db_password": "#", "pin": "#", "logins": [{"secret": ["#", ""]}], "tokens": 4, "mfa_token": None}
+    assert memory.list_all()[0].metadata == kept
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_numbers_hashes_paths_and_accounts_stay(memory: CodebaseMemory, text: str) -> None:
     memory.store(text, "src/auth/secrets/token_store.py")
