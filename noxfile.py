@@ -45,7 +45,7 @@ OUTSIDE = sorted(path.parent.name for path in ROOT.glob("examples/*/pyproject.to
 """Adapters as somebody outside would write them: distributions of their own under examples/."""
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools", "noxfile.py")
 
-CORE = ("-e", "packages/core[cli,http,learn,mcp,memory,otel,report,testing]")
+CORE = ("-e", "packages/core[cli,http,learn,memory,otel,report,testing]")
 EVERYTHING = (*CORE, *(part for package in PACKAGES if package.name != "core" for part in ("-e", str(package))))
 SHARED = {
     "lint": group("lint", "build"),
