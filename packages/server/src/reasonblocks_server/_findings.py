@@ -8,9 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reasonblocks._findings import MOST_FINDINGS
 from reasonblocks.backends._local_store._findings import LocalFindings
-from reasonblocks.exceptions import StoreError
 from reasonblocks.types import Codebase
 
 from ._errors import ApiError
@@ -36,7 +34,7 @@ class Findings:
     """
 
     def __init__(self, settings: Settings, patterns: Any) -> None:
-        self.store, self.most = _store(settings, patterns), MOST_FINDINGS
+        self.store = _store(settings, patterns)
         self._pool = ThreadPoolExecutor(AT_ONCE, "reasonblocks-findings")
 
     async def run(self, work: Callable[[FindingStore], T], ends: float | None, seconds: float = SECONDS) -> T:
@@ -51,12 +49,6 @@ class Findings:
         except asyncio.TimeoutError:
             detail = "the findings were not available within the client's deadline"
             raise ApiError(503, detail, {"Retry-After": "1"}) from None
-
-    def check_room(self, codebase: Codebase, given: int, error: StoreError) -> None:
-        """Raise `ApiError` 409 if findings could not be stored because the codebase would have too many."""
-        counts = {one.codebase_id: one.findings for one in self.store.codebases(codebase.org_id)}
-        if counts.get(codebase.codebase_id, 0) + given > self.most:
-            raise ApiError(409, error.reason) from error
 
     def erase(self, org_id: str) -> None:
         """Remove all findings of an org."""

@@ -14,9 +14,7 @@ from fastapi import APIRouter, Path, Query, Request
 
 from reasonblocks._serving import cleared, invalidated, listed, recalled, stored, summarised
 from reasonblocks._text import preview
-from reasonblocks.exceptions import StoreError
 from reasonblocks.ports import FindingStore
-from reasonblocks.types import Codebase
 from reasonblocks.wire import (
     MOST_LISTED,
     ClearResponse,
@@ -87,15 +85,8 @@ async def store_findings(
     Their secrets are masked. A codebase has at most 20,000 findings.
     """
     check_whole_org(caller)
-
-    def work(store: FindingStore) -> FindingsResponse:
-        try:
-            return stored(store, caller.org_id, codebase_id, given, datetime.now(timezone.utc))
-        except StoreError as error:
-            scope = Codebase(org_id=caller.org_id, codebase_id=codebase_id)
-            server.findings.check_room(scope, len(given.findings or (given,)), error)
-            raise
-
+    now = datetime.now(timezone.utc)
+    work = partial(stored, org_id=caller.org_id, codebase_id=codebase_id, request=given, now=now)
     return await server.findings.run(work, ends_of(request), STORE_SECONDS)
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ..._findings import checked, finding_id
 from ..._json import compact, evolve
-from ...exceptions import BadAnswer, ConfigError, StoreError, Unavailable
+from ...exceptions import BadAnswer, ConfigError, StoreError, StoreFull, Unavailable
 from ...types import JSON, Codebase, CodebaseSummary, Finding, RecalledFinding
 from ...wire import (
     MOST_LISTED,
@@ -173,7 +173,7 @@ class HttpFindings:
         if reply.status in WRONG:
             return ConfigError("finding", shown, f"the server refused the request: {reason}")
         if reply.status == 409:
-            return StoreError(shown, reason)
+            return StoreFull(shown, reason)
         if reply.status == 401:
             self._exchange.key_refused(reply.status)
         elif reply.status == 403 and not self._said_forbidden:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..._findings import MOST_FINDINGS
 from ..._json import compact
-from ...exceptions import StoreError
+from ...exceptions import StoreError, StoreFull
 from ...ports import Embedder
 from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from .._forks import no_fork
@@ -83,9 +83,9 @@ class LocalFindings:
     findings without vectors of this one are embedded by the first search of their codebase, and the vectors are saved
     if the file is writable. At most `most` findings are kept per codebase.
 
-    Raises `StoreError` for a file that cannot be read or written, and `BadAnswer` for invalid output of an embedder,
-    whose own exceptions propagate. After an error nothing has changed. Thread-safe. A fork closes the file; each
-    process opens it again.
+    Raises `StoreError` for a file that cannot be read or written, `StoreFull` beyond the limit, and `BadAnswer` for
+    invalid output of an embedder, whose own exceptions propagate. After an error nothing has changed. Thread-safe. A
+    fork closes the file; each process opens it again.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class LocalFindings:
         (count,) = db.execute("SELECT count(*) FROM findings WHERE codebase = ?", (number,)).fetchone()
         if count > self._most:
             rule = f"a codebase may have {self._most:,} findings, and this would make {count:,}: forget some first"
-            raise StoreError(self._database.name, rule)
+            raise StoreFull(self._database.name, rule)
 
     def _remove(self, codebase: Codebase, wanted: Iterable[tuple[str, tuple[str, ...]]]) -> int:
         if not self._database.exists():

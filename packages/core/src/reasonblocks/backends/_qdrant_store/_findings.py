@@ -14,7 +14,7 @@ import numpy as np
 from ..._findings import MOST_FINDINGS
 from ..._json import compact
 from ..._process import on_fork
-from ...exceptions import StoreError
+from ...exceptions import StoreFull
 from ...ports import Embedder
 from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from .._stores import embedders
@@ -104,7 +104,7 @@ class QdrantFindings:
     def put(self, codebase: Codebase, findings: Sequence[Finding]) -> tuple[str, ...]:
         """Store findings and return their ids. One with a stored id replaces that one.
 
-        Up to 200 are stored all or none; the class describes larger batches. Raises `StoreError`, before it stores
+        Up to 200 are stored all or none; the class describes larger batches. Raises `StoreFull`, before it stores
         anything, if the codebase would have more than `most` findings.
         """
         from qdrant_client.models import PointStruct
@@ -268,7 +268,7 @@ class QdrantFindings:
         replaced = self._count(client, _within(codebase, [HasIdCondition(has_id=list(ids))]))
         if stored + len(ids) - replaced > self._most:
             more = len(ids) - replaced
-            raise StoreError(
+            raise StoreFull(
                 self._clients.name,
                 f"the codebase {codebase.codebase_id!r} has {stored:,} findings, and {more:,} more would exceed the "
                 f"limit of {self._most:,}: forget some first",
