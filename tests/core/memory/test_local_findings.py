@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -19,7 +19,7 @@ from reasonblocks import LocalStore, Pattern
 from reasonblocks._findings import MOST_FINDINGS
 from reasonblocks.backends._local_store._findings import CACHED, LocalFindings
 from reasonblocks.backends.embed import HashEmbedder
-from reasonblocks.exceptions import StoreError
+from reasonblocks.exceptions import ConfigError, StoreError
 from reasonblocks.ports import Embedder
 from reasonblocks.types import Codebase
 from tests.core.memory.store_contract import HOME, Maker, StoreContract, all_of, noted, recalled
@@ -217,6 +217,12 @@ def test_a_broken_embedder_changes_nothing(path: Path) -> None:
             store.put(HOME, [noted("more tests")])
         embedder.broken = False
         assert recalled(store, "tests") == ["the tests need tox"]
+
+
+@pytest.mark.parametrize("store", [LocalFindings, LocalStore])
+def test_the_name_of_a_database_in_memory_is_no_file(store: Callable[[str], object]) -> None:
+    with pytest.raises(ConfigError, match="None for a store in memory"):
+        store(":memory:")
 
 
 def test_only_so_many_codebases_are_in_memory(path: Path) -> None:
