@@ -6,10 +6,10 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from .._files import STORE
@@ -246,15 +246,21 @@ def _removed(arguments: argparse.Namespace, memory: CodebaseMemory) -> int:
 
 def _serve(arguments: argparse.Namespace) -> int:
     """Serve until the client closes stdin or the user presses Ctrl-C."""
-    try:
-        from ..memory._mcp_server import serve_stdio
-    except ImportError as exc:  # also an old one, which lacks some names
-        raise ExtraMissing("`reasonblocks memory serve`", "mcp>=2", "mcp") from exc
+    serve_stdio = mcp_server()
     if sys.stdin.isatty():
         warn("reasonblocks memory serve: waiting for an MCP client on stdin; Ctrl-C ends it")
     with _opened(arguments) as memory, suppress(KeyboardInterrupt):
         asyncio.run(serve_stdio(memory, __version__))
     return OK
+
+
+def mcp_server() -> Callable[[CodebaseMemory, str], Coroutine[Any, Any, None]]:
+    """Return the function that serves a memory. Raises `ExtraMissing`."""
+    try:
+        from ..memory._mcp_server import serve_stdio
+    except ImportError as exc:  # also an old one, which lacks some names
+        raise ExtraMissing("`reasonblocks memory serve`", "mcp>=2", "mcp") from exc
+    return serve_stdio
 
 
 # ------------------------------------------------------------ rows
