@@ -220,6 +220,7 @@ def test_a_wrong_question_is_refused(memory: CodebaseMemory, given: Any, told: s
         ({"store": ""}, "store"),
         ({"store": LocalFindings}, "store"),
         ({"base_url": "http://127.0.0.1:9"}, "store=.*beside base_url"),
+        ({"api_key": "rb_live_1"}, "store=.*beside api_key"),
         ({"embedder": 3}, "embedder=3"),
     ],
 )
