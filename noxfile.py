@@ -134,7 +134,7 @@ def serve(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
-    """The scripts under benchmarks/ that need no model, or those that the arguments name; other arguments go to them."""
+    """The scripts under benchmarks/ that need no model, or those that are named; other arguments go to them."""
     scripts = {path.stem: path for path in sorted(ROOT.glob("benchmarks/[!_]*.py"))}
     named = [arg for arg in session.posargs if arg in scripts]
     options = [arg for arg in session.posargs if arg not in scripts]

@@ -180,8 +180,8 @@ def others(server: Running, now: float) -> None:
 def findings(server: Running, now: float) -> None:
     """Add what agents found out about two codebases."""
     noted = (
-        ("command", "Makefile", "The tests need `make services` first. Without it, test_orders waits for Redis and fails "
-         "after 30 s."),
+        ("command", "Makefile", "The tests need `make services` first. Without it, test_orders waits for Redis "
+         "and fails after 30 s."),
         ("note", "shop/prices.py", "Prices are rounded in `round_price`, not in the templates."),
         ("gotcha", "shop/orders/export.py", "The export reads the whole table.\n\n" + "\n".join(
             f"{at}. chunk of {at * 500} rows: {at * 0.7:.1f} s" for at in range(1, 12))),

@@ -10,6 +10,7 @@ import pytest
 from reasonblocks import CodebaseMemory
 from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.types import JSON
 
 USER, HOME = "alice", "/" + "home"
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -72,7 +73,13 @@ def test_a_login_is_masked(memory: CodebaseMemory, text: str) -> None:
 
 
 def test_a_value_that_its_name_announces_is_masked(memory: CodebaseMemory) -> None:
-    given = {"db_password": "hunter22", "pin": 4711, "logins": [{"secret": ["a", ""]}], "tokens": 4, "mfa_token": None}
+    given: dict[str, JSON] = {
+        "db_password": "hunter22",
+        "pin": 4711,
+        "logins": [{"secret": ["a", ""]}],
+        "tokens": 4,
+        "mfa_token": None,
+    }
     memory.store("The settings.", metadata=given)
     kept = {"db_password": "#", "pin": "#", "logins": [{"secret": ["#", ""]}], "tokens": 4, "mfa_token": None}
     assert memory.list_all()[0].metadata == kept

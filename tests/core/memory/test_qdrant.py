@@ -186,6 +186,13 @@ def test_findings_beside_patterns_share_server_prefix_and_embedder(server: Any) 
         assert (list(server.shards), store.embedder) == (["ours-findings-numbers"], patterns.embedder)
 
 
+def test_closing_findings_beside_patterns_leaves_the_connection_of_these(server: Any) -> None:
+    with QdrantStore(server.url, embedder=Words()) as patterns:
+        connection = patterns._clients.of_threads()
+        QdrantFindings.beside(patterns).close()
+        assert patterns._clients.of_threads() is connection
+
+
 def test_another_process_may_make_the_collection_first(server: Any) -> None:
     with QdrantFindings(server.url, embedder=Words()) as one, QdrantFindings(server.url, embedder=Words()) as other:
         assert one.page(HERE) == ()

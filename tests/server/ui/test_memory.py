@@ -15,10 +15,10 @@ def test_findings_are_searched_and_forgotten_without_scripts(show: Show, site: B
                          finding("3", "Prices are rounded twice.")])  # fmt: skip
     page = show("/ui/memory", java_script_enabled=False)
     page.get_by_role("link", name="a/b <i>").click()
-    page.get_by_text("2,400 characters").focus()
+    page.locator("summary", has_text="2,400 characters").focus()
     page.keyboard.press("Enter")
     assert page.locator("details[open] pre").inner_text().count("Line.") == 400
-    page.get_by_label("search").fill("how to run the tests")
+    page.get_by_role("searchbox").fill("how to run the tests")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Forget the finding: Run the tests with tox.").click()
     assert page.get_by_role("status").inner_text() == "The finding is forgotten."

@@ -96,7 +96,7 @@ def test_hostile_findings_are_whole_and_plain_text(enter: Enter, site: Board) ->
 
 @pytest.mark.parametrize(
     ("given", "gone"),
-    [({"finding_id": "a"}, {"a"}), ({"path": "src"}, {"a", "b"}), ({"path": "./src/a.py"}, {"a"})],
+    [({"finding_id": "a"}, {"a"}), ({"file_path": "src"}, {"a", "b"}), ({"file_path": "./src/a.py"}, {"a"})],
 )
 def test_findings_are_forgotten_and_audited(
     enter: Enter, site: Board, scope: Codebase, given: dict[str, str], gone: set[str]
@@ -115,7 +115,8 @@ def test_a_cleared_codebase_is_audited(enter: Enter, site: Board, scope: Codebas
 
 
 @pytest.mark.parametrize(
-    ("given", "status"), [({}, 422), ({"path": " "}, 422), ({"path": "."}, 422), ({"path": "no"}, 303)]
+    ("given", "status"),
+    [({}, 422), ({"file_path": " "}, 422), ({"file_path": "."}, 422), ({"file_path": "no"}, 303)],
 )
 def test_a_form_that_names_no_finding_forgets_none(
     enter: Enter, site: Board, scope: Codebase, given: dict[str, str], status: int
@@ -131,7 +132,7 @@ def test_another_org_sees_and_forgets_nothing(enter: Enter, site: Board, scope: 
     assert scope.codebase_id not in stranger.get("/ui/memory").text
     assert stranger.get(place).status_code == 404
     stranger.post(f"{place}/forget", finding_id="a")
-    stranger.post(f"{place}/forget", path="src")
+    stranger.post(f"{place}/forget", file_path="src")
     stranger.post(f"{place}/clear")
     assert left(site, scope) == {"none", "a", "b", "beside"}
 

@@ -86,7 +86,7 @@ def codebase(visit: Visit, codebase_id: str) -> Response:
 def forget(visit: Visit, codebase_id: str) -> Response:
     """Forget one finding, or those about a file or the files in a folder."""
     visit.needs_whole_org()
-    one, path = visit.form.get("finding_id", ""), visit.form.get("path", "").strip()
+    one, path = visit.form.get("finding_id", ""), visit.form.get("file_path", "").strip()
     if not one and not path:
         raise Refusal(422, "Nothing is forgotten", "Give the path of a file or a folder.")
     request = InvalidateRequest(finding_ids=[one] if one else [], file_paths=[path] if path else [])

@@ -80,13 +80,13 @@ class QdrantFindings:
     ) -> None:
         clients = clients_of("QdrantFindings", url, api_key, timeout, client)
         self._connect(clients, collection_prefix, embedders.default() if embedder is None else embedder)
-        self._most = most
+        self._most, self._owns_clients = most, True
 
     @classmethod
     def beside(cls, store: QdrantStore) -> QdrantFindings:
         """Return the findings beside a store of patterns, with its server, prefix and embedder."""
         made = cls.__new__(cls)
-        made._most = MOST_FINDINGS
+        made._most, made._owns_clients = MOST_FINDINGS, False
         made._connect(store._clients, store._prefix, store.embedder)
         return made
 
@@ -207,8 +207,9 @@ class QdrantFindings:
             )
 
     def close(self) -> None:
-        """Close the connections. The next use opens them again."""
-        self._clients.close()
+        """Close the connections, unless they are those of a store of patterns. The next use opens them again."""
+        if self._owns_clients:
+            self._clients.close()
 
     def __enter__(self) -> QdrantFindings:
         return self
