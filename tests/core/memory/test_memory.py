@@ -216,7 +216,7 @@ def test_a_wrong_question_is_refused(memory: CodebaseMemory, given: Any, told: s
         ({"root": "/no/such/folder"}, "root='/no/such/folder'"),
         ({"root": 3}, "root=3"),
         ({"redact": "no"}, "redact"),
-        ({"store": 3}, "store='a int'.*must be the path of a file"),
+        ({"store": 3}, "store='a value of type int'.*must be the path of a file"),
         ({"store": ""}, "store"),
         ({"store": LocalFindings}, "store"),
         ({"base_url": "http://127.0.0.1:9"}, "store=.*beside base_url"),

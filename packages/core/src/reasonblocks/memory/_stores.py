@@ -102,4 +102,4 @@ def _local(path: Any, embedder: Embedder | None) -> FindingStore:
 
 def _shown(store: object) -> object:
     """Return the part of a wrong argument that an error may show."""
-    return f"a {type(store).__name__}" if not isinstance(store, (str, os.PathLike)) else os.fspath(store)
+    return f"a value of type {type(store).__name__}" if not isinstance(store, (str, os.PathLike)) else os.fspath(store)
