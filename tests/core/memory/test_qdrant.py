@@ -24,7 +24,7 @@ from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unava
 from reasonblocks.types import Codebase, Finding
 from tests.core.memory.store_contract import Maker, StoreContract
 from tests.core.stores.world import Numbers
-from tests.whole import QUICK_EXAMPLES, WHOLE
+from tests.whole import QUICK_EXAMPLES, WHOLE, in_whole
 
 client = pytest.importorskip("qdrant_client")
 pytest.importorskip("qdrant_edge")
@@ -84,6 +84,7 @@ class TestHttp(StoreContract):
             yield made
 
 
+@in_whole
 class TestLocalMode(StoreContract):
     @pytest.fixture
     def make(self) -> Iterator[Maker]:
