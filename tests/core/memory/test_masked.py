@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import CodebaseMemory
+from reasonblocks._masking import without_secrets
 from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import JSON
@@ -83,6 +84,18 @@ def test_a_value_that_its_name_announces_is_masked(memory: CodebaseMemory) -> No
     memory.store("The settings.", metadata=given)
     kept = {"db_password": "#", "pin": "#", "logins": [{"secret": ["#", ""]}], "tokens": 4, "mfa_token": None}
     assert memory.list_all()[0].metadata == kept
+
+
+@pytest.mark.parametrize("text", ["openssl rsa -pass hunter22", "unlock --pass hunter22 -v", "ENV pass hunter22"])
+def test_an_option_named_pass_is_masked(memory: CodebaseMemory, text: str) -> None:
+    memory.store(text)
+    assert memory.list_all()[0].content == text.replace("hunter22", "#")
+
+
+@pytest.mark.parametrize("text", ["x-token-" * 1_000, "password" + " " * 7_990 + ".", "key" + "\n" * 7_990 + "."])
+def test_a_text_without_a_secret_is_masked_in_time(text: str) -> None:
+    """Each took from a minute to hours, in which no other thread ran, while the rules had no limits."""
+    assert without_secrets(text) == text
 
 
 @pytest.mark.parametrize("text", HARMLESS)
