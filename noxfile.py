@@ -45,7 +45,7 @@ OUTSIDE = sorted(path.parent.name for path in ROOT.glob("examples/*/pyproject.to
 """Adapters as somebody outside would write them: distributions of their own under examples/."""
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools", "noxfile.py")
 
-CORE = ("-e", "packages/core[cli,http,learn,mcp,memory,otel,report,testing]")
+CORE = ("-e", "packages/core[cli,http,learn,memory,otel,report,testing]")
 EVERYTHING = (*CORE, *(part for package in PACKAGES if package.name != "core" for part in ("-e", str(package))))
 SHARED = {
     "lint": group("lint", "build"),
@@ -57,8 +57,8 @@ SHARED = {
     "outcome": (*EVERYTHING, *group("outcome")),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
-NEEDS_A_MODEL = "outcome"
-"""The benchmark that runs only if it is named, in the environment of its name."""
+NEED_A_MODEL = ("outcome", "memory_second_run")
+"""Benchmarks that run only if they are named, in the environment `outcome`."""
 
 GROUPS = (
     "dev",
@@ -134,12 +134,12 @@ def serve(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
-    """The scripts under benchmarks/ but `outcome`, or those that the arguments name; other arguments go to them."""
+    """The scripts under benchmarks/ that need no model, or those that are named; other arguments go to them."""
     scripts = {path.stem: path for path in sorted(ROOT.glob("benchmarks/[!_]*.py"))}
     named = [arg for arg in session.posargs if arg in scripts]
     options = [arg for arg in session.posargs if arg not in scripts]
-    for name in named or [name for name in scripts if name != NEEDS_A_MODEL]:
-        python = shared(session, NEEDS_A_MODEL if name == NEEDS_A_MODEL else "all")
+    for name in named or [name for name in scripts if name not in NEED_A_MODEL]:
+        python = shared(session, "outcome" if name in NEED_A_MODEL else "all")
         session.run(python, str(scripts[name]), *options, external=True)
 
 

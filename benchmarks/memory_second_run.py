@@ -97,7 +97,7 @@ class Play:
 NEEDED = {"memory_recall": ("query",), "memory_store": ("content", "file_path")}
 
 
-def pair(model: Backend, lane: int, seed: int) -> list[dict[str, Any]]:
+def pair(model: Backend, lane: int, seed: int, kinds: Sequence[int] = range(len(KINDS))) -> list[dict[str, Any]]:
     """Play the runs of one seed and return a row for each second run."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +110,8 @@ def pair(model: Backend, lane: int, seed: int) -> list[dict[str, Any]]:
             run = Play(model, lane, seed, first, tools)
             run.to_the_end(recall=False)
             run.note()
-            for kind, name in enumerate(KINDS):
+            for kind in kinds:
+                name = KINDS[kind]
                 for arm in ("without", "with"):
                     repository = Repository(seed, kind)
                     play = Play(model, lane, seed + 500_000, repository, tools)
@@ -132,7 +133,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 def summary(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Compare the arms by kind of task; a lost run counts with all its steps."""
     found = []
-    for task in KINDS:
+    for task in dict.fromkeys(row["task"] for row in rows):
         by = {(row["seed"], row["arm"]): row for row in rows if row["task"] == task}
         seeds = sorted({seed for seed, _ in by})
         pairs = [(by[seed, "without"], by[seed, "with"]) for seed in seeds]
@@ -158,6 +159,7 @@ def main() -> None:
     options.add_argument("--gguf", default="smollm2", metavar="FILE", help="a file, or smollm2 or qwen2.5-coder-1.5b")
     options.add_argument("--seeds", type=int, default=20, metavar="N", help="pairs of each task (default 20)")
     options.add_argument("--first-seed", type=int, default=1_000, metavar="N", help="the first seed (default 1000)")
+    options.add_argument("--task", type=int, choices=range(len(KINDS)), help="only this task of the three")
     options.add_argument("--lanes", type=int, default=2, metavar="N", help="runs at a time (default 2)")
     options.add_argument("--temperature", type=float, default=0.3, metavar="T")
     options.add_argument("--guided", action="store_true", help="limit arguments to valid values, for a tiny model")
@@ -169,7 +171,9 @@ def main() -> None:
     try:
         path = Path(given.gguf) if Path(given.gguf).is_file() else fetch(given.gguf)
         model = LocalBackend(path, lanes=given.lanes, temperature=given.temperature, guided=given.guided)
-        rows = played(model, range(given.first_seed, given.first_seed + given.seeds), given.lanes, given.out)
+        kinds = range(len(KINDS)) if given.task is None else (given.task,)
+        seeds = range(given.first_seed, given.first_seed + given.seeds)
+        rows = played(model, seeds, kinds, given.lanes, given.out)
         model.close()
     except (BackendError, FetchError, ImportError) as error:
         sys.exit(f"memory_second_run: {error}")
@@ -178,14 +182,14 @@ def main() -> None:
         print(json.dumps(line) if given.json else as_text(line))
 
 
-def played(model: Backend, seeds: range, lanes: int, out: str | None) -> list[dict[str, Any]]:
+def played(model: Backend, seeds: range, kinds: Sequence[int], lanes: int, out: str | None) -> list[dict[str, Any]]:
     """Play all seeds, as many at a time as there are lanes."""
     rows: list[dict[str, Any]] = []
 
     def lane_of(lane: int) -> list[list[dict[str, Any]]]:
         found = []
         for seed in seeds[lane::lanes]:
-            found.append(pair(model, lane, seed))
+            found.append(pair(model, lane, seed, kinds))
             print(f"seed {seed} of {seeds.start} to {seeds.stop - 1}", file=sys.stderr)
             if out:
                 with open(out, "a", encoding="utf-8") as file:

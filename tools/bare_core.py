@@ -37,11 +37,16 @@ from reasonblocks._masking import detectors
 from reasonblocks.backends import embed
 from reasonblocks.backends._edge_store import EdgeStore
 from reasonblocks.calibration._fit import need_scikit_learn
+from reasonblocks.cli._memory_command import mcp_server
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.report import RunPage, run_page
 
 NOWHERE = "http://127.0.0.1:9"
-WITH_AN_EXTRA = (("pytest", "reasonblocks.testing._"), ("opentelemetry", "reasonblocks.backends._otel_sink._spans"))
+WITH_AN_EXTRA = (
+    ("mcp", "reasonblocks.memory._mcp_server"),
+    ("pytest", "reasonblocks.testing._"),
+    ("opentelemetry", "reasonblocks.backends._otel_sink._spans"),
+)
 """The packages that modules need which are imported only where they are installed, and how their names begin."""
 RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}
 
@@ -60,6 +65,7 @@ NEEDS: dict[str, list[Callable[[], object]]] = {
     "fastembed": [lambda: embed.FastEmbedEmbedder("some/model")],
     "http": [lambda: ReasonBlocks(base_url=NOWHERE), lambda: HttpSink(NOWHERE)],
     "learn": [detectors],
+    "mcp": [mcp_server],
     "memory": [lambda: CodebaseMemory("acme/search")],
     "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
@@ -101,7 +107,7 @@ def is_installed(name: str) -> bool:
 def every_module_is_imported() -> None:
     """Import every module except `__main__`, which would run, and those that only run with an extra.
 
-    These are the conformance scenarios, which are tests, and the spans of OpenTelemetry.
+    These are the conformance scenarios, which are tests, the spans of OpenTelemetry, and the MCP server.
     """
     for found in pkgutil.walk_packages(reasonblocks.__path__, "reasonblocks."):
         try:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from two_runs import TASK, messages_of  # noqa: E402
 from reasonblocks import JsonlSink, ReasonBlocks  # noqa: E402
 from reasonblocks.events import RunFinish, RunStart, StepEvent  # noqa: E402
 from reasonblocks.traces import RunLog, read_logs  # noqa: E402
-from reasonblocks.types import RunInfo  # noqa: E402
+from reasonblocks.types import Codebase, Finding, RunInfo  # noqa: E402
 from reasonblocks_server._values import Scope  # noqa: E402
 from reasonblocks_threads import Actor, Cause, Evidence, Policy, Proposal, Threads  # noqa: E402
 from tests.server.running import ORG, Running, running  # noqa: E402
@@ -117,6 +118,7 @@ def seed(server: Running, log: RunLog, now: float) -> None:
     storage.notes.add(ORG, NOTED, "Leave prices.py alone: another branch changes it.",
                       key_id="demo", now=now - 3, expires=now + 897)  # fmt: skip
     others(server, now)
+    findings(server, now)
 
 
 def experiment(server: Running, log: RunLog, now: float) -> None:
@@ -175,6 +177,27 @@ def others(server: Running, now: float) -> None:
             storage.agents.add(ORG, name, "coding", f"r-{at}", summary, now - 60 * at)
 
 
+def findings(server: Running, now: float) -> None:
+    """Add what agents found out about two codebases."""
+    noted = (
+        ("command", "Makefile", "The tests need `make services` first. Without it, test_orders waits for Redis "
+         "and fails after 30 s."),
+        ("note", "shop/prices.py", "Prices are rounded in `round_price`, not in the templates."),
+        ("gotcha", "shop/orders/export.py", "The export reads the whole table.\n\n" + "\n".join(
+            f"{at}. chunk of {at * 500} rows: {at * 0.7:.1f} s" for at in range(1, 12))),
+        ("note", "", "Releases are cut from the branch `stable`, never from `main`."),
+    )  # fmt: skip
+    for name, count in (("acme/shop", 4), ("acme/billing", 2)):
+        given = [
+            Finding(
+                content=content, file_path=path, finding_type=kind, finding_id=f"{at:032x}",
+                created_at=datetime.fromtimestamp(now - 5_000 * (at + 1), timezone.utc).isoformat(timespec="seconds"),
+            )
+            for at, (kind, path, content) in enumerate(noted[:count])
+        ]  # fmt: skip
+        server.server.findings.store.put(Codebase(org_id=ORG, codebase_id=name), given)
+
+
 def decide(threads: Threads) -> dict[str, str]:
     """Open threads in several phases, and return the addresses of two of them."""
     stuck = threads.open(
@@ -218,6 +241,8 @@ def pages(server: Running, threads: dict[str, str]) -> Sequence[tuple[str, str]]
         ("runs", "/ui/"), ("run", "/ui/runs/fix-42"), ("live", "/ui/runs/bugfixer-4211"), ("health", "/ui/health"),
         ("patterns", "/ui/patterns"), ("pattern", "/ui/patterns/retry-with-the-log"),
         ("new-pattern", "/ui/new-pattern?tier=e1"), ("experiments", "/ui/experiments"),
+        ("memory", "/ui/memory"), ("codebase", "/ui/memory/acme%2Fshop"),
+        ("recalled", "/ui/memory/acme%2Fshop?q=how+do+I+run+the+tests"),
         ("experiment", "/ui/experiments/steering-in-ci"), ("agents", "/ui/agents"),
         ("agent", "/ui/agents/one?name=bugfixer&profile=coding"), ("keys", "/ui/keys"), ("audit", "/ui/audit"),
         ("org", "/ui/org"), ("none", "/ui/?q=nothing"), ("missing", "/ui/nowhere"),

@@ -28,8 +28,8 @@ class Repository:
     """
 
     system = (
-        "You change settings in a repository. Look at folders and files to find where a setting is assigned, then "
-        "set it. Make one call at a time."
+        "You change a setting in a repository. Read one file after the other until you have seen the line that assigns "
+        "the setting. Then set it there. Never read a file twice. Make one call at a time."
     )
     tools = (
         tool("list_folder", "List a folder of the repository.", path="the folder, such as ."),

@@ -39,8 +39,8 @@ PROMISED = {
     """,
     "reasonblocks.exceptions": """
         AdapterMissing BadAnswer ConfigError DeadlineExceeded EventError ExtraMissing ForeignDistribution
-        ProtocolError ReasonBlocksError RecordError Refused RunStopped SnapshotError StaleKey StoreError SwitchedOff
-        Unavailable
+        ProtocolError ReasonBlocksError RecordError Refused RunStopped SnapshotError StaleKey StoreError StoreFull
+        SwitchedOff Unavailable
     """,
     "reasonblocks.events": """
         Event RunFinish RunStart StepEvent completed_of event_of step_event

@@ -319,6 +319,11 @@ def test_the_public_names_are_those_listed() -> None:
     import reasonblocks_langchain
 
     assert reasonblocks_langchain.SteeringMiddleware is SteeringMiddleware
-    assert reasonblocks_langchain.__all__ == ["SteeringMiddleware", "TokenSavingMiddleware", "middleware"]
+    assert reasonblocks_langchain.__all__ == [
+        "SteeringMiddleware",
+        "TokenSavingMiddleware",
+        "memory_tools",
+        "middleware",
+    ]
     with pytest.raises(AttributeError):
         _ = reasonblocks_langchain.nothing

@@ -82,8 +82,3 @@ def test_questions_are_different_and_name_findings(name: str) -> None:
 def test_every_kind_of_question_has_a_fair_share(name: str) -> None:
     kinds = Counter(question["kind"] for question in questions(name) if question["answers"])
     assert min(kinds[kind] for kind in KINDS) * 4 >= kinds.total(), kinds
-
-
-def test_the_paths_of_our_own_findings_exist() -> None:
-    paths = {finding["file_path"] for finding in findings("reasonblocks")} - {""}
-    assert {path for path in paths if not (ROOT / path).exists()} == set()

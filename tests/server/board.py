@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from reasonblocks.events import Event, RunStart
 from reasonblocks.traces import RunLog
-from reasonblocks.types import RunInfo
-from reasonblocks_server._ui._paths import experiment_href, pattern_href, run_href, thread_href
+from reasonblocks.types import Codebase, Finding, RunInfo
+from reasonblocks_server._ui._paths import codebase_href, experiment_href, pattern_href, run_href, thread_href
 from reasonblocks_server._values import Scope
 from reasonblocks_threads import Actor, Cause, Evidence, Proposal, Threads
 from tests.core.report.runs import ATTACKS, hostile_log, ordinary_log, step
@@ -25,6 +25,8 @@ STORED = ATTACK.replace("\0", "\ufffd").replace("\ud800", "?")
 HOSTILE_ID = '../x"><script>alert(1)</script>\u202e'
 NAMED = "</bdi><img src=x onerror=alert(1)>\u202e\u2066"
 """An attack that is short enough for a name in the log of a thread."""
+CODEBASE = "acme/shop"
+HOSTILE_CODEBASE = '../x"><script>alert(1)</script>%2F?q=#é'
 LONG = 420
 """Calls of the long run: three pages."""
 
@@ -86,6 +88,7 @@ def board(data: Path) -> Iterator[Board]:
         found.start("child", parent_run_id="run-1")
         _notes(found)
         _others(found)
+        _findings(found)
         found.paths.update(_paths() | threads_of_board)
         yield found
 
@@ -132,6 +135,26 @@ def _others(found: Board) -> None:
                        metadata={"experiment_id": "ab", "arm": ("off", "on")[at % 2], "on_fraction": 0.5})  # fmt: skip
         _, *rest = events_of(ordinary_log(run_id=f"ab-{at}", outcome="success" if at % 3 else "failure: E"))
         found.ingest(RunStart(run=info, timestamp=now - 90), *rest)
+
+
+def finding(name: str, content: str, path: str = "", **given: Any) -> Finding:
+    """Return a finding as a store gets it, with an id of its own."""
+    return Finding(**{"finding_id": name, "content": content, "file_path": path,
+                      "created_at": "2026-10-01T12:00:00+00:00", **given})  # fmt: skip
+
+
+def _findings(found: Board) -> None:
+    store = found.running.server.findings.store
+    many = [finding(f"{at:03}", f"Note {at} about prices.", f"shop/{at}.py") for at in range(101)]
+    store.put(Codebase(org_id=ORG, codebase_id=CODEBASE), [
+        finding("tests", "The tests need `make services` first.", "Makefile", finding_type="command",
+                metadata={"run_id": "run-1"}),
+        *many,
+    ])  # fmt: skip
+    hostile = finding("long", STORED + "x" * (8_000 - len(STORED)), NAMED, finding_type=NAMED, created_at=NAMED,
+                      metadata={NAMED: STORED})  # fmt: skip
+    short = finding('"><script>alert(1)</script>', NAMED, "a/b?c#d%00é")
+    store.put(Codebase(org_id=ORG, codebase_id=HOSTILE_CODEBASE), [hostile, short])
 
 
 def _threads(threads: Threads) -> dict[str, str]:
@@ -185,6 +208,8 @@ def _paths() -> dict[str, str]:
         "attack": run_href(STORED), "health": "/ui/health", "words": "/ui/words",
         "patterns": "/ui/patterns", "pattern": pattern_href("ours"), "new": "/ui/new-pattern?tier=e1",
         "bad pattern": pattern_href('bad"><script>alert(1)</script>'), "experiments": "/ui/experiments",
+        "memory": "/ui/memory", "codebase": codebase_href(CODEBASE), "recalled": f"{codebase_href(CODEBASE)}?q=tests",
+        "hostile codebase": codebase_href(HOSTILE_CODEBASE),
         "experiment": experiment_href("ab"), "agents": "/ui/agents",
         "agent": "/ui/agents/one?name=bugfixer&profile=coding",
         "bad agent": f"/ui/agents/one?name={quote(STORED)}&profile={quote(STORED)}",

@@ -70,13 +70,16 @@ def test_json_has_the_whole_finding(ids: tuple[str, ...], command: Command) -> N
     assert (found["content"], found["finding_type"], len(found["file_hash"])) == (TESTS, "command", 64)
 
 
-@pytest.mark.parametrize(("path", "expected"), [("src", 1), ("src/a.py", 1), ("./src/", 1), ("sr", 0), ("dev", 2)])
+@pytest.mark.parametrize(
+    ("path", "expected"), [("src", 1), ("src/a.py", 1), ("./src/", 1), ("sr", 0), ("dev", 2), (".", 3)]
+)
 def test_a_path_selects_a_file_or_a_folder(
     ids: tuple[str, ...], command: Command, path: str, expected: int, checkout: Path
 ) -> None:
     with CodebaseMemory("acme/search", root=checkout) as memory:
         memory.store("Its first line names the shell", "dev")
     assert len(listed(command, "--path", path)) == expected
+    assert len(listed(command, "--path", str(checkout / path))) == expected
 
 
 def test_stale_findings_are_listed_for_a_checkout(ids: tuple[str, ...], command: Command, checkout: Path) -> None:
@@ -146,6 +149,12 @@ def test_a_finding_about_a_changed_file_is_marked(ids: tuple[str, ...], command:
 def test_nothing_found_is_said(ids: tuple[str, ...], command: Command) -> None:
     done = command("memory", "search", "acme/search", "zebra", "--threshold", "1")
     assert (done.code, done.out, "--threshold 0" in done.err) == (0, "", True)
+
+
+def test_a_codebase_without_findings_is_named(ids: tuple[str, ...], command: Command) -> None:
+    done = command("memory", "search", "acme/serach", "zebra")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "acme/serach has no finding; reasonblocks memory list shows codebases\n"
 
 
 # ------------------------------------------------------------ forget

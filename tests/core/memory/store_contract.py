@@ -9,7 +9,7 @@ import pytest
 
 from reasonblocks._findings import finding_id
 from reasonblocks._json import evolve
-from reasonblocks.exceptions import StoreError
+from reasonblocks.exceptions import StoreFull
 from reasonblocks.ports import FindingStore
 from reasonblocks.types import Codebase, Finding
 
@@ -117,7 +117,7 @@ class StoreContract:
         store = make(most=3)
         kept = [noted("one"), noted("two")]
         store.put(HOME, kept)
-        with pytest.raises(StoreError, match="3"):
+        with pytest.raises(StoreFull, match="3"):
             store.put(HOME, [noted("three"), noted("four")])
         assert sorted(contents(all_of(store))) == ["one", "two"]
         assert sorted(recalled(store, "one two three four")) == ["one", "two"]

@@ -295,7 +295,7 @@ def answered(minimal: Minimal, method: str, path: str, body: Any) -> tuple[int, 
     if method == "GET":
         return 200, {"findings": minimal.findings}
     if path.endswith("/search"):
-        return 200, {"results": [{**one, "score": 0.5} for one in minimal.findings]}
+        return 200, {"results": [{"score": 0.5, **one} for one in minimal.findings]}
     if path.endswith("/invalidate"):
         kept = [one for one in minimal.findings if one["file_path"] not in body["file_paths"]]
         gone, minimal.findings[:] = len(minimal.findings) - len(kept), kept
@@ -316,6 +316,12 @@ def other(minimal: Minimal) -> Iterator[HttpFindings]:
     listener = Listener(handler(minimal))
     yield from opened(f"http://127.0.0.1:{listener.port}")
     listener.stop()
+
+
+def test_many_long_ids_fit_into_the_requests_that_remove_them(store: HttpFindings) -> None:
+    store.put(CODEBASE, [ONE])
+    (name,) = [one.finding_id for one in store.page(CODEBASE)]
+    assert store.remove(CODEBASE, finding_ids=["\N{GRINNING FACE}" * 512] * 2_500 + [name]) == 1
 
 
 def test_a_server_without_lists_is_sent_one_finding_a_request(minimal: Minimal, other: HttpFindings) -> None:
@@ -339,6 +345,12 @@ def test_a_server_without_ids_and_pages_is_listed_and_searched(minimal: Minimal,
     assert other.remove(CODEBASE, file_paths=["src/0.py"]) == 1
     assert other.clear(CODEBASE) == 0
     assert other.page(CODEBASE) == ()
+
+
+def test_the_best_of_an_unordered_answer_are_returned(minimal: Minimal, other: HttpFindings) -> None:
+    minimal.findings += [{"content": text, "score": score} for text, score in (("b", 0.4), ("a", 0.5), ("c", 0.9))]
+    found = other.search(CODEBASE, "note", top_k=2, score_threshold=0.25)
+    assert [one.content for one in found] == ["c", "a"]
 
 
 def test_a_server_that_lists_no_codebases_says_so(other: HttpFindings) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -17,9 +17,9 @@ import pytest
 
 from reasonblocks import LocalStore, Pattern
 from reasonblocks._findings import MOST_FINDINGS
-from reasonblocks.backends._local_store._findings import CACHED, LocalFindings
+from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.backends.embed import HashEmbedder
-from reasonblocks.exceptions import StoreError
+from reasonblocks.exceptions import ConfigError, StoreError
 from reasonblocks.ports import Embedder
 from reasonblocks.types import Codebase
 from tests.core.memory.store_contract import HOME, Maker, StoreContract, all_of, noted, recalled
@@ -219,13 +219,24 @@ def test_a_broken_embedder_changes_nothing(path: Path) -> None:
         assert recalled(store, "tests") == ["the tests need tox"]
 
 
-def test_only_so_many_codebases_are_in_memory(path: Path) -> None:
-    scopes = [Codebase(org_id="acme", codebase_id=str(number)) for number in range(CACHED + 3)]
+@pytest.mark.parametrize("store", [LocalFindings, LocalStore])
+def test_the_name_of_a_database_in_memory_is_no_file(store: Callable[[str], object]) -> None:
+    with pytest.raises(ConfigError, match="None for a store in memory"):
+        store(":memory:")
+
+
+@pytest.mark.parametrize(
+    ("limits", "left"), [({"findings": 2}, 2), ({"codebases": 3}, 3), ({"findings": 0}, 1), ({}, 5)]
+)
+def test_the_codebases_used_last_stay_in_memory(path: Path, limits: dict[str, int], left: int) -> None:
+    scopes = [Codebase(org_id="acme", codebase_id=str(number)) for number in range(5)]
     with local(path) as store:
         for scope in scopes:
             store.put(scope, [noted("tests", codebase=scope)])
-        assert [recalled(store, "tests", scope) for scope in (*scopes, *scopes)] == [["tests"]] * 2 * len(scopes)
-        assert list(store._cached) == scopes[-CACHED:]
+            assert recalled(store, "tests", scope) == ["tests"]
+        store._drop_oldest(**limits)
+        assert list(store._cached) == scopes[-left:]
+        assert [recalled(store, "tests", scope) for scope in scopes] == [["tests"]] * 5
 
 
 # ------------------------------------------------------------ threads and processes

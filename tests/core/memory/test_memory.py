@@ -128,6 +128,19 @@ def test_a_single_path_is_no_list_of_paths(memory: CodebaseMemory, paths: Any) -
             call(paths)
 
 
+@pytest.mark.parametrize("wrong", [3, None, b"src", ["src"]])
+def test_a_path_or_an_id_of_another_type_is_refused(memory: CodebaseMemory, wrong: Any) -> None:
+    for call in (memory.invalidate, memory.coverage_for, memory.forget):
+        with pytest.raises(ConfigError, match=r"file_path|finding_id"):
+            call(["src", wrong])
+
+
+@pytest.mark.parametrize("wrong", ["", " ", "\ud800", Path("a")])
+def test_an_id_that_no_finding_can_have_is_refused(memory: CodebaseMemory, wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="finding_id"):
+        memory.forget([wrong])
+
+
 def test_the_whole_checkout_is_not_invalidated_by_a_path(memory: CodebaseMemory, root: Path) -> None:
     memory.store(TESTS, "src/a.py")
     for path in (".", "", root):
@@ -203,10 +216,11 @@ def test_a_wrong_question_is_refused(memory: CodebaseMemory, given: Any, told: s
         ({"root": "/no/such/folder"}, "root='/no/such/folder'"),
         ({"root": 3}, "root=3"),
         ({"redact": "no"}, "redact"),
-        ({"store": 3}, "store='a int'.*must be the path of a file"),
+        ({"store": 3}, "store='a value of type int'.*must be the path of a file"),
         ({"store": ""}, "store"),
         ({"store": LocalFindings}, "store"),
         ({"base_url": "http://127.0.0.1:9"}, "store=.*beside base_url"),
+        ({"api_key": "rb_live_1"}, "store=.*beside api_key"),
         ({"embedder": 3}, "embedder=3"),
     ],
 )

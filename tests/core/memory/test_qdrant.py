@@ -24,7 +24,7 @@ from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unava
 from reasonblocks.types import Codebase, Finding
 from tests.core.memory.store_contract import Maker, StoreContract
 from tests.core.stores.world import Numbers
-from tests.whole import QUICK_EXAMPLES, WHOLE
+from tests.whole import QUICK_EXAMPLES, WHOLE, in_whole
 
 client = pytest.importorskip("qdrant_client")
 pytest.importorskip("qdrant_edge")
@@ -84,6 +84,7 @@ class TestHttp(StoreContract):
             yield made
 
 
+@in_whole
 class TestLocalMode(StoreContract):
     @pytest.fixture
     def make(self) -> Iterator[Maker]:
@@ -184,6 +185,13 @@ def test_findings_beside_patterns_share_server_prefix_and_embedder(server: Any) 
         store = QdrantFindings.beside(patterns)
         store.put(HERE, [finding("a")])
         assert (list(server.shards), store.embedder) == (["ours-findings-numbers"], patterns.embedder)
+
+
+def test_closing_findings_beside_patterns_leaves_the_connection_of_these(server: Any) -> None:
+    with QdrantStore(server.url, embedder=Words()) as patterns:
+        connection = patterns._clients.of_threads()
+        QdrantFindings.beside(patterns).close()
+        assert patterns._clients.of_threads() is connection
 
 
 def test_another_process_may_make_the_collection_first(server: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from reasonblocks._authoring import Authored, as_jsonl, as_toml, pattern_from, read_patterns
@@ -192,6 +192,7 @@ def test_any_pattern_is_read_as_it_was_written(
 
 
 @given(some.binary(max_size=200))
+@example(b"[]")
 def test_no_bytes_make_it_fail(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("patterns")
     for name in ("a.jsonl", "a.toml", "a"):

@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_written_is_read_and_said_in_one_line(
     home.chmod(folder_mode)
     assert RULE.id in steered(caplog)
     assert len(lines(caplog)) == 1
-    assert "PatternStats failed (StoreError: the pattern store" in lines(caplog)[0]
+    assert "PatternStats failed (StoreError: the store" in lines(caplog)[0]
 
 
 def test_a_folder_in_which_the_log_cannot_be_made_is_no_hindrance_to_reading(

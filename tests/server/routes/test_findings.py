@@ -45,13 +45,13 @@ class TestContract(StoreContract):
             def made(*, most: int = MOST_FINDINGS) -> HttpFindings:
                 if most != MOST_FINDINGS:
                     limited = LocalFindings(world.server.settings.patterns_file, most=most)
-                    findings.store, findings.most = stack.enter_context(limited), most
+                    findings.store = stack.enter_context(limited)
                 found = HttpFindings(Exchange(address_of("base_url", world.url, Secret(key))))
                 stack.callback(found.close)
                 return found
 
             yield made
-            findings.store, findings.most = usual, MOST_FINDINGS
+            findings.store = usual
             findings.erase(HOME.org_id)
 
 

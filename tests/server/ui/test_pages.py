@@ -19,12 +19,12 @@ ALL_SIZES: dict[str, dict[str, object]] = (
     {**SIZES, "dark": {"color_scheme": "dark"}, "narrow": NARROW} if WHOLE else SIZES
 )
 ALIKE = {"filtered", "none", "long", "bad agent", "bad pattern", "threads in progress", "no threads", "ended threads",
-         "answered thread", "split"}  # fmt: skip
+         "answered thread", "split", "recalled", "hostile codebase"}  # fmt: skip
 """Pages that axe checks with `WHOLE` only, because it checks similar ones."""
-NARROW_ONES = {"live", "run", "keys", "experiment", "pattern", "agents", "audit", "threads", "thread"}
+NARROW_ONES = {"live", "run", "keys", "experiment", "pattern", "agents", "audit", "threads", "thread", "codebase"}
 """Pages that axe checks narrow and dark at every commit. It checks the others wide and light; with `WHOLE`, all."""
 HOSTILE = ("runs", "hostile", "attack", "bad pattern", "bad agent", "experiments", "agents", "keys", "audit",
-           "threads", "hostile thread", "answered thread", "split")  # fmt: skip
+           "memory", "hostile codebase", "threads", "hostile thread", "answered thread", "split")  # fmt: skip
 WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 OPEN = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
 

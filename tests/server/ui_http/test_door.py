@@ -17,7 +17,7 @@ FORMS = {
     "/ui/runs/child/notes": "steer", "/ui/runs/child/withdraw/n": "steer", "/ui/runs/child/delete": "admin",
     "/ui/patterns/ours": "admin", "/ui/patterns/ours/switch": "admin", "/ui/patterns/ours/delete": "admin",
     "/ui/new-pattern": "admin", "/ui/agents/one": "admin", "/ui/keys": "admin", "/ui/keys/revoke": "admin",
-    "/ui/org": "admin",
+    "/ui/org": "admin", "/ui/memory/acme%2Fshop/forget": "evaluate", "/ui/memory/acme%2Fshop/clear": "evaluate",
 }  # fmt: skip
 """The forms, with the scope that each needs."""
 

@@ -25,6 +25,7 @@ __all__ = [
     "SnapshotError",
     "StaleKey",
     "StoreError",
+    "StoreFull",
     "SwitchedOff",
     "Unavailable",
 ]
@@ -194,11 +195,15 @@ class RecordError(ReasonBlocksError, ValueError):
 
 
 class StoreError(ReasonBlocksError):
-    """A pattern store that cannot be read or written, and is unchanged. `store`, `reason`."""
+    """A store of patterns or findings that cannot be read or written, and is unchanged. `store`, `reason`."""
 
     def __init__(self, store: str, reason: str) -> None:
         self.store, self.reason = store, reason
-        super().__init__(f"the pattern store {store}: {reason}")
+        super().__init__(f"the store {store}: {reason}")
+
+
+class StoreFull(StoreError):
+    """A codebase that would have more findings than its store keeps. Nothing was stored. `store`, `reason`."""
 
 
 def _short(value: object, most: int = 120) -> str:

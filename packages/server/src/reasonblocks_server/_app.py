@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from reasonblocks.exceptions import ConfigError, EventError, StoreError, Unavailable
+from reasonblocks.exceptions import ConfigError, EventError, StoreError, StoreFull, Unavailable
 
 from . import __version__, _routes, _ui
 from ._auth import SCOPE_OF, Auth
@@ -153,6 +153,10 @@ async def _unavailable(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": str(error)}, 503, RETRY)
 
 
+async def _full(request: Request, error: StoreFull) -> Response:
+    return JSONResponse({"detail": error.reason}, 409)
+
+
 async def _invalid(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": str(error)}, 422)
 
@@ -188,6 +192,7 @@ _HANDLERS: dict[Any, Any] = {
     ApiError: _api_error,
     StorageUnavailable: _no_database,
     StoreError: _unavailable,
+    StoreFull: _full,
     Unavailable: _unavailable,
     ConfigError: _invalid,
     EventError: _invalid,

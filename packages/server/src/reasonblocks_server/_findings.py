@@ -6,20 +6,29 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from reasonblocks._findings import MOST_FINDINGS
+from reasonblocks._serving import cleared, invalidated
+from reasonblocks._text import preview
 from reasonblocks.backends._local_store._findings import LocalFindings
-from reasonblocks.exceptions import StoreError
 from reasonblocks.types import Codebase
+from reasonblocks.wire import ClearResponse, InvalidateRequest, InvalidateResponse
 
 from ._errors import ApiError
 from ._settings import Settings
+from ._values import Scope
 
 if TYPE_CHECKING:
     from reasonblocks.ports import FindingStore
 
 T = TypeVar("T")
+Record: TypeAlias = Callable[[str, str], None]
+"""Takes the action and the object of a change, for the audit."""
+
+CHANGING: Scope = "evaluate"
+"""The scope of keys that store and remove findings."""
+NAMED_CHARS = 200
+"""Characters of a codebase's id in the audit."""
 
 AT_ONCE = 8
 """The most requests of a worker that use the findings at once. Others wait within their deadlines."""
@@ -36,7 +45,7 @@ class Findings:
     """
 
     def __init__(self, settings: Settings, patterns: Any) -> None:
-        self.store, self.most = _store(settings, patterns), MOST_FINDINGS
+        self.store = _store(settings, patterns)
         self._pool = ThreadPoolExecutor(AT_ONCE, "reasonblocks-findings")
 
     async def run(self, work: Callable[[FindingStore], T], ends: float | None, seconds: float = SECONDS) -> T:
@@ -52,11 +61,21 @@ class Findings:
             detail = "the findings were not available within the client's deadline"
             raise ApiError(503, detail, {"Retry-After": "1"}) from None
 
-    def check_room(self, codebase: Codebase, given: int, error: StoreError) -> None:
-        """Raise `ApiError` 409 if findings could not be stored because the codebase would have too many."""
-        counts = {one.codebase_id: one.findings for one in self.store.codebases(codebase.org_id)}
-        if counts.get(codebase.codebase_id, 0) + given > self.most:
-            raise ApiError(409, error.reason) from error
+    def invalidate(
+        self, org_id: str, codebase_id: str, request: InvalidateRequest, record: Record
+    ) -> InvalidateResponse:
+        """Remove findings about files and in folders, and single ones. A removal is recorded."""
+        found = invalidated(self.store, org_id, codebase_id, request)
+        if found.invalidated:
+            record("finding.invalidate", _named(codebase_id, found.invalidated))
+        return found
+
+    def clear(self, org_id: str, codebase_id: str, record: Record) -> ClearResponse:
+        """Remove all findings of a codebase. A removal is recorded."""
+        found = cleared(self.store, org_id, codebase_id)
+        if found.cleared:
+            record("finding.clear", _named(codebase_id, found.cleared))
+        return found
 
     def erase(self, org_id: str) -> None:
         """Remove all findings of an org."""
@@ -68,6 +87,10 @@ class Findings:
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.store.close()
+
+
+def _named(codebase_id: str, count: int) -> str:
+    return f"{preview(codebase_id, NAMED_CHARS)}: {count} findings"
 
 
 def _store(settings: Settings, patterns: Any) -> FindingStore:

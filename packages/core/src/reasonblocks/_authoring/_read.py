@@ -101,11 +101,14 @@ def read_patterns(path: str | os.PathLike[str]) -> Iterator[Authored | RecordErr
     """
     name = os.fspath(path)
     seen: dict[str, int | None] = {}
+    count = -1
     for count, item in enumerate(_values(name)):
         if count == MAX_PATTERNS:
             yield RecordError(name, None, f"holds more than {MAX_PATTERNS:,} patterns: split the file")
             return
         yield item if isinstance(item, RecordError) else _unless_repeated(name, seen, _authored(name, *item))
+    if count < 0:  # an empty list
+        yield RecordError(name, None, "holds no pattern")
 
 
 def pattern_from(given: object) -> Pattern:

@@ -17,7 +17,7 @@ TYPE_CHARS = 64
 METADATA_CHARS = 4_000
 """Characters of the metadata's values and names together, about."""
 ID_CHARS = 512
-"""Characters of the id of a codebase or an org."""
+"""Characters of the id of a codebase, an org or a finding."""
 QUERY_CHARS = 2_000
 MOST_RECALLED = 50
 """The limit of `top_k`."""
@@ -66,6 +66,11 @@ def checked_query(query: object) -> str:
     if not isinstance(query, str) or not query.strip():
         raise ConfigError("query", query, "must be a text that describes what to recall")
     return whole(query.strip()[:QUERY_CHARS]).rstrip()
+
+
+def checked_finding_id(name: object) -> str:
+    """Return the id of a finding, of any store. Raises `ConfigError`."""
+    return _id("finding_id", name)
 
 
 def finding_id(codebase: Codebase, finding: Finding) -> str:

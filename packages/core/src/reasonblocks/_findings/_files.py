@@ -28,12 +28,13 @@ class Checkout:
         self._in_git = self._real is not None and _is_in_git(self._real)
 
     def relative(self, path: str) -> str:
-        """Return a path below the root relative to it, and every other path as it is."""
-        if not os.path.isabs(path) or ".." in path.replace("\\", "/").split("/"):
+        """Return a path below the root relative to it, and every other path as it is. Its parts are between "/"."""
+        if not os.path.isabs(path) or ".." in path.split("/"):
             return path
         for root in (self._root, self._real):
-            if root is not None and (path == root or path.startswith(os.path.join(root, ""))):
-                return path[len(root) :].lstrip("/\\" if os.sep == "\\" else "/")
+            folder = "" if root is None else os.path.join(root, "").replace(os.sep, "/")
+            if folder and f"{path}/".startswith(folder):
+                return path[len(folder) :]
         return path
 
     def state(self, path: str) -> tuple[str, str]:

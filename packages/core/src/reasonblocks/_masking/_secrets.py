@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from .._json import evolve
 from ..exceptions import ExtraMissing
+from ..types import JSON, Finding
 from ._accounts import without_accounts, without_addresses
 from ._secret_names import MASK, announces, is_common, is_no_secret, refers_at
 from ._shapes import without_blocks, without_shaped
@@ -85,6 +87,29 @@ def without_secrets(text: str, *, accounts: bool = False, addresses: bool = Fals
     text = without_shaped(without_announced(without_blocks(text)))
     text = without_addresses(text) if addresses else text
     return without_detected(without_accounts(text) if accounts else text)
+
+
+def masked_finding(finding: Finding, mask: Callable[[str], str] = without_secrets) -> Finding:
+    """Return the finding with all of its texts masked, and what a name in its metadata announces as a secret."""
+    return evolve(
+        finding,
+        content=mask(finding.content),
+        file_path=mask(finding.file_path),
+        finding_type=mask(finding.finding_type),
+        metadata={mask(name): _masked_value(value, name, mask) for name, value in finding.metadata.items()},
+    )
+
+
+def _masked_value(value: JSON, name: str, mask: Callable[[str], str]) -> JSON:
+    if isinstance(value, Mapping):
+        return {mask(inner): _masked_value(item, inner, mask) for inner, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_masked_value(item, name, mask) for item in value]
+    if value in (None, "") or isinstance(value, bool):
+        return value
+    if announces(name):
+        return MASK
+    return mask(value) if isinstance(value, str) else value
 
 
 def without_announced(text: str) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from .._findings import checked, checked_codebase, checked_path, finding_id
 from .._json import evolve
-from .._masking import MASK, announces, without_secrets
+from .._masking import masked_finding, without_secrets
 from ..exceptions import ConfigError
 from ..ports import FindingStore
-from ..types import JSON, Codebase, Finding
+from ..types import Codebase, Finding
 from ..wire import (
     MOST_LISTED,
     ClearResponse,
@@ -55,30 +54,10 @@ def stored(
 def _kept(codebase: Codebase, finding: Finding, now: datetime, place: str = "") -> Finding:
     """Return a given finding as it is stored."""
     try:
-        kept = checked(_masked(checked(finding)))
+        kept = checked(masked_finding(checked(finding)))
     except ConfigError as exc:
         raise ConfigError(f"{place}{exc.name}", exc.value, exc.rule) from exc
     return evolve(kept, finding_id=finding_id(codebase, kept), created_at=now.isoformat(timespec="seconds"))
-
-
-def _masked(finding: Finding) -> Finding:
-    """Return the finding with the secrets in all of its texts masked. Raises `ExtraMissing` without detect-secrets."""
-    return evolve(
-        finding,
-        content=without_secrets(finding.content),
-        file_path=without_secrets(finding.file_path),
-        finding_type=without_secrets(finding.finding_type),
-        metadata={without_secrets(name): _masked_value(value, name) for name, value in finding.metadata.items()},
-    )
-
-
-def _masked_value(value: JSON, name: str) -> JSON:
-    """Return a value of the metadata with its texts masked; as a whole if its name announces a secret."""
-    if isinstance(value, str):
-        return MASK if value and announces(name) else without_secrets(value)
-    if isinstance(value, Mapping):
-        return {without_secrets(inner): _masked_value(item, inner) for inner, item in value.items()}
-    return [_masked_value(item, name) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def recalled(store: FindingStore, org_id: str, codebase_id: str, request: RecallRequest) -> RecallResponse:

@@ -6,10 +6,10 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from .._files import STORE
@@ -19,6 +19,7 @@ from ._options import FlagError
 from ._output import OK, PROBLEM, Parsers, Table, numbered, printable, say, show, warn
 
 if TYPE_CHECKING:
+    from .._findings import Checkout
     from ..memory import CodebaseMemory
     from ..types import Finding, RecalledFinding
 
@@ -52,7 +53,12 @@ def _list_parser(commands: Parsers) -> None:
 
 
 def _search_parser(commands: Parsers) -> None:
-    parser = _parser(commands, "search", _search, "show which findings an agent would recall for a text")
+    parser = _parser(
+        commands,
+        "search",
+        _search,
+        "show the findings that fit a text, also those that agents do not recall because their file has changed",
+    )
     parser.add_argument("codebase", metavar="CODEBASE")
     parser.add_argument("texts", nargs="+", metavar="TEXT", help="the query; several TEXTs are joined by blanks")
     parser.add_argument("--top-k", type=int, default=5, metavar="N", help="the most findings (5)")
@@ -104,7 +110,7 @@ def _parser(
         metavar="URL",
         help="the server that has the findings ($REASONBLOCKS_BASE_URL); its key is read from $REASONBLOCKS_API_KEY",
     )
-    add_org(parser, f"the org whose findings they are ({ORG})")
+    add_org(parser, f"the org whose findings they are ({ORG}); on a server always that of the key")
     parser.set_defaults(command=command)
     return parser
 
@@ -135,13 +141,15 @@ def _opened(arguments: argparse.Namespace) -> CodebaseMemory:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from .._findings import Checkout
+
     _check_root(arguments, "--stale", arguments.stale)
     if arguments.codebase is None:
         return _list_codebases(arguments)
     with _opened(arguments) as memory:
         found = memory.stale(arguments.root) if arguments.stale else memory.list_all()
     if arguments.path is not None:
-        found = _about(found, arguments.path)
+        found = _about(found, arguments.path, Checkout(arguments.root))
     if arguments.json:
         for finding in found:
             say(_as_json(finding))
@@ -186,11 +194,13 @@ def _check_root(arguments: argparse.Namespace, flag: str, given: bool) -> None:
         raise FlagError("--root", f"is only for {flag}")
 
 
-def _about(found: Sequence[Finding], path: str) -> tuple[Finding, ...]:
-    """Return the findings about this file or about files in this folder."""
+def _about(found: Sequence[Finding], path: str, checkout: Checkout) -> tuple[Finding, ...]:
+    """Return the findings about this file or about files in this folder, which may be "."."""
     from .._findings import checked_path
 
-    wanted = checked_path(path)
+    wanted = checked_path(checkout.relative(path))
+    if not wanted:
+        return tuple(one for one in found if one.file_path)
     return tuple(one for one in found if one.file_path == wanted or one.file_path.startswith(f"{wanted}/"))
 
 
@@ -198,14 +208,21 @@ def _about(found: Sequence[Finding], path: str) -> tuple[Finding, ...]:
 
 
 def _search(arguments: argparse.Namespace) -> int:
+    from .._text import preview
+
     with _opened(arguments) as memory:
-        found = memory.recall(" ".join(arguments.texts), arguments.top_k, arguments.threshold)
+        query = " ".join(arguments.texts)
+        found = memory.recall(query, arguments.top_k, arguments.threshold)
+        is_empty = not found and not memory.recall(query, 1, 0)
     if arguments.json:
         for finding in found:
             say(_as_json(finding))
     elif found:
-        title = f"{numbered(len(found), 'finding')}; the best score is 1"
+        title = f"{numbered(len(found), 'finding')}, with scores from 0 to 1"
         show(Table(title=title, head=("score", "id", *_HEAD, "file is"), rows=list(map(_hit, found))))
+    elif is_empty:
+        codebase = printable(preview(arguments.codebase, PREVIEW))
+        warn(f"{codebase} has no finding; reasonblocks memory list shows codebases")
     else:
         warn(f"nothing has a score of {arguments.threshold:g} or more (--threshold 0 shows every one)")
     return OK
@@ -246,15 +263,21 @@ def _removed(arguments: argparse.Namespace, memory: CodebaseMemory) -> int:
 
 def _serve(arguments: argparse.Namespace) -> int:
     """Serve until the client closes stdin or the user presses Ctrl-C."""
-    try:
-        from ..memory._mcp_server import serve_stdio
-    except ImportError as exc:  # also an old one, which lacks some names
-        raise ExtraMissing("`reasonblocks memory serve`", "mcp>=2", "mcp") from exc
+    serve_stdio = mcp_server()
     if sys.stdin.isatty():
         warn("reasonblocks memory serve: waiting for an MCP client on stdin; Ctrl-C ends it")
     with _opened(arguments) as memory, suppress(KeyboardInterrupt):
         asyncio.run(serve_stdio(memory, __version__))
     return OK
+
+
+def mcp_server() -> Callable[[CodebaseMemory, str], Coroutine[Any, Any, None]]:
+    """Return the function that serves a memory. Raises `ExtraMissing`."""
+    try:
+        from ..memory._mcp_server import serve_stdio
+    except ImportError as exc:  # also an old one, which lacks some names
+        raise ExtraMissing("`reasonblocks memory serve`", "mcp>=2", "mcp") from exc
+    return serve_stdio
 
 
 # ------------------------------------------------------------ rows

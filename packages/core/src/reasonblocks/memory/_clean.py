@@ -11,7 +11,7 @@ from .._json import evolve
 from .._secret import described
 from .._text import preview
 from ..exceptions import ConfigError
-from ..types import JSON, Finding
+from ..types import Finding
 
 FIELDS = ("content", "file_path", "finding_type", "metadata")
 """What a caller says of a finding."""
@@ -24,11 +24,11 @@ class Cleaner:
 
     def __init__(self, redact: Callable[[str], str] | None) -> None:
         from .._config._options import plain_call_back
-        from .._masking import MASK, announces, detectors, without_secrets  # many patterns: 30 ms
+        from .._masking import detectors, masked_finding, without_secrets  # many patterns: 30 ms
 
         detectors("codebase memory", "memory")
         self._redact, self._masked = plain_call_back("redact", redact), without_secrets
-        self._announces, self._secret = announces, MASK
+        self._masked_finding = masked_finding
 
     def text(self, text: str) -> str:
         """Return a text without secrets. Raises `ConfigError` if `redact` returns no text."""
@@ -41,15 +41,8 @@ class Cleaner:
     def finding(self, given: Finding, relative: Callable[[str], str]) -> Finding:
         """Return a finding that is valid before and after its texts are cleaned."""
         found = self._valid(given)
-        return self._valid(
-            evolve(
-                found,
-                content=self.text(found.content),
-                file_path=self.text(relative(found.file_path)),
-                finding_type=self.text(found.finding_type),
-                metadata={self.text(name): self._value(value, name) for name, value in found.metadata.items()},
-            )
-        )
+        found = evolve(found, file_path=relative(found.file_path))
+        return self._valid(self._masked_finding(found, self.text))
 
     def path(self, path: object, relative: Callable[[str], str]) -> str:
         """Return a path in the form in which findings have it."""
@@ -63,14 +56,6 @@ class Cleaner:
         """Raise `ConfigError` for a name that has a secret, because names are stored as they are."""
         if (masked := self._masked(value)) != value:
             raise ConfigError(name, masked, "must not contain a secret, which is masked here as #")
-
-    def _value(self, value: Any, name: str) -> JSON:
-        """Return a value of the metadata with its texts cleaned; a text whose name announces a secret is masked."""
-        if isinstance(value, str):
-            return self._secret if value and self._announces(name) else self.text(value)
-        if isinstance(value, Mapping):
-            return {self.text(inner): self._value(item, inner) for inner, item in value.items()}
-        return [self._value(item, name) for item in value] if isinstance(value, (list, tuple)) else value
 
     def _valid(self, finding: Finding) -> Finding:
         try:

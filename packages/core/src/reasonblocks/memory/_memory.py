@@ -14,6 +14,7 @@ from .._findings import (
     Checkout,
     Comparison,
     checked_codebase,
+    checked_finding_id,
     checked_query,
     finding_id,
 )
@@ -55,6 +56,7 @@ class CodebaseMemory:
 
     The constructor raises `ConfigError` and `ExtraMissing`. All methods raise `ConfigError` for an invalid argument,
     `StoreError` or `Unavailable` if the store fails, and what `redact` and `embedder` raise; then nothing has changed.
+    A `store_many` that takes several requests of a server, which are documented at its stores, may have stored some.
     Thread-safe if the store is.
     """
 
@@ -127,14 +129,14 @@ class CodebaseMemory:
 
     def coverage_for(self, paths: Iterable[str | os.PathLike[str]]) -> dict[str, int]:
         """Return, for each file or folder, the number of findings about it that are not stale."""
-        named = {os.fspath(path): self._path(path) for path in texts("paths", paths)}
+        named = {path: self._path(path) for path in texts("paths", paths)}
         asked, counts = {*named.values()}, Counter[str]()
         compared = Comparison(self._checkout)
         for finding in self._all():
             covering = asked.intersection(_folders(finding.file_path))
             if covering and compared.freshness(finding) != "stale":
                 counts.update(covering)
-        return {given: counts[path] for given, path in named.items()}
+        return {os.fspath(given): counts[path] for given, path in named.items()}
 
     def invalidate(self, paths: Iterable[str | os.PathLike[str]]) -> int:
         """Remove the findings about these files, and about all files in these folders; return their number."""
@@ -154,9 +156,7 @@ class CodebaseMemory:
 
     def forget(self, finding_ids: Iterable[str]) -> int:
         """Remove the findings with these ids; return the number of those that there were."""
-        named = texts("finding_ids", finding_ids)
-        if wrong := [name for name in named if not isinstance(name, str) or whole(name) != name]:
-            raise ConfigError("finding_ids", described(wrong[0]), "each must be the id of a finding")
+        named = [checked_finding_id(name) for name in texts("finding_ids", finding_ids)]
         return self._store.remove(self._codebase, finding_ids=named) if named else 0
 
     def clear(self) -> int:

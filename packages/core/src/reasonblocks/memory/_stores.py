@@ -36,8 +36,9 @@ def finding_store(
     if embedder is not None and (isinstance(embedder, type) or not isinstance(embedder, Embedder)):
         raise ConfigError("embedder", embedder, "must have id, dim, curves, embed(text) and embed_many(texts)")
     if store is not None:
-        if base_url:
-            raise ConfigError("store", _shown(store), "is given beside base_url: give one of the two")
+        for name, other in (("base_url", base_url), ("api_key", api_key)):
+            if other:
+                raise ConfigError("store", _shown(store), f"is given beside {name}, which is for a server")
         return _given(store, embedder)
     server = _server(base_url, api_key_of(api_key, environ), environ)
     if server is not None:
@@ -101,4 +102,4 @@ def _local(path: Any, embedder: Embedder | None) -> FindingStore:
 
 def _shown(store: object) -> object:
     """Return the part of a wrong argument that an error may show."""
-    return f"a {type(store).__name__}" if not isinstance(store, (str, os.PathLike)) else os.fspath(store)
+    return f"a value of type {type(store).__name__}" if not isinstance(store, (str, os.PathLike)) else os.fspath(store)

@@ -12,11 +12,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from reasonblocks._serving import cleared, invalidated, listed, recalled, stored, summarised
-from reasonblocks._text import preview
-from reasonblocks.exceptions import StoreError
+from reasonblocks._serving import listed, recalled, stored, summarised
 from reasonblocks.ports import FindingStore
-from reasonblocks.types import Codebase
 from reasonblocks.wire import (
     MOST_LISTED,
     ClearResponse,
@@ -31,20 +28,18 @@ from reasonblocks.wire import (
 )
 
 from .._auth import Caller
-from .._findings import STORE_SECONDS
+from .._findings import CHANGING, STORE_SECONDS
 from .._limits import ends_of
 from .._server import Used
 from .._values import Principal
 from ._common import MAX_ID_CHARS, NO_NUL, check_whole_org, problems
 
 router = APIRouter(tags=["findings"])
-Agent = Annotated[Principal, Caller("evaluate")]
+Agent = Annotated[Principal, Caller(CHANGING)]
 CodebaseId = Annotated[
     str, Path(min_length=1, max_length=MAX_ID_CHARS, pattern=NO_NUL, description="The id of a codebase.")
 ]
 After = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=NO_NUL)]
-NAMED_CHARS = 200
-"""Characters of a codebase's id in the audit."""
 
 
 @router.get("/findings", responses=problems())
@@ -70,10 +65,7 @@ async def invalidate(
     check_whole_org(caller)
 
     def work(store: FindingStore) -> InvalidateResponse:
-        found = invalidated(store, caller.org_id, codebase_id, given)
-        if found.invalidated:
-            server.audit(caller, "finding.invalidate", _named(codebase_id, found.invalidated))
-        return found
+        return server.findings.invalidate(caller.org_id, codebase_id, given, partial(server.audit, caller))
 
     return await server.findings.run(work, ends_of(request))
 
@@ -87,15 +79,8 @@ async def store_findings(
     Their secrets are masked. A codebase has at most 20,000 findings.
     """
     check_whole_org(caller)
-
-    def work(store: FindingStore) -> FindingsResponse:
-        try:
-            return stored(store, caller.org_id, codebase_id, given, datetime.now(timezone.utc))
-        except StoreError as error:
-            scope = Codebase(org_id=caller.org_id, codebase_id=codebase_id)
-            server.findings.check_room(scope, len(given.findings or (given,)), error)
-            raise
-
+    now = datetime.now(timezone.utc)
+    work = partial(stored, org_id=caller.org_id, codebase_id=codebase_id, request=given, now=now)
     return await server.findings.run(work, ends_of(request), STORE_SECONDS)
 
 
@@ -122,13 +107,6 @@ async def clear(codebase_id: CodebaseId, server: Used, caller: Agent, request: R
     check_whole_org(caller)
 
     def work(store: FindingStore) -> ClearResponse:
-        found = cleared(store, caller.org_id, codebase_id)
-        if found.cleared:
-            server.audit(caller, "finding.clear", _named(codebase_id, found.cleared))
-        return found
+        return server.findings.clear(caller.org_id, codebase_id, partial(server.audit, caller))
 
     return await server.findings.run(work, ends_of(request))
-
-
-def _named(codebase_id: str, count: int) -> str:
-    return f"{preview(codebase_id, NAMED_CHARS)}: {count} findings"

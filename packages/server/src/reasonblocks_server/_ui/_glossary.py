@@ -73,6 +73,14 @@ WORDS: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
         ),
     ),
     (
+        "Memory",
+        (
+            ("finding", "A note of an agent about a codebase, which later runs recall."),
+            ("codebase", "The scope of findings, such as a repository. Each has an id, which its runs share."),
+            ("score", "A number from 0 to 1: how near a finding is to the words of a search."),
+        ),
+    ),
+    (
         "Threads: what a person decides",
         (
             ("thread", "One matter to decide, such as a stuck run or an action that an agent proposes."),

@@ -17,7 +17,7 @@ LIVES = {"": "never", "1": "1 day", "30": "30 days", "90": "90 days", "365": "1 
 """Days until a new key expires."""
 MEANINGS = {
     "ingest": "send runs",
-    "evaluate": "evaluate steps and search for patterns",
+    "evaluate": "evaluate steps, search for patterns, and store, recall and remove findings",
     "read": "read all data and log in to the dashboard",
     "steer": "send notes to live agents",
     "admin": "change patterns, keys and settings, and delete runs",

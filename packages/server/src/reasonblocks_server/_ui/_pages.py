@@ -15,7 +15,7 @@ from reasonblocks.report import SCRIPT, STYLESHEET, TEMPLATES, Assets, NavLink
 from reasonblocks.report._html import environment
 
 from . import _words as words
-from ._paths import experiment_href, pattern_href, run_href, thread_href, with_query
+from ._paths import codebase_href, experiment_href, pattern_href, run_href, thread_href, with_query
 from ._thread_words import exact
 from ._visit import LOGIN, TOKEN, Refusal, Visit
 
@@ -44,8 +44,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 NAV = (
-    ("Runs", "/ui/"), ("Health", "/ui/health"), ("Patterns", "/ui/patterns"), ("Experiments", "/ui/experiments"),
-    ("Agents", "/ui/agents"),
+    ("Runs", "/ui/"), ("Health", "/ui/health"), ("Patterns", "/ui/patterns"), ("Memory", "/ui/memory"),
+    ("Experiments", "/ui/experiments"), ("Agents", "/ui/agents"),
 )  # fmt: skip
 THREADS_NAV = (("Threads", "/ui/threads"),)
 ADMIN_NAV = (("Keys", "/ui/keys"), ("Audit", "/ui/audit"), ("Settings", "/ui/org"))
@@ -129,7 +129,7 @@ def _environment() -> Environment:
     found = environment(OWN)
     found.globals |= {
         "run_href": run_href, "thread_href": thread_href, "foreign": visible, "exact": exact,
-        "pattern_href": pattern_href, "experiment_href": experiment_href,
+        "pattern_href": pattern_href, "experiment_href": experiment_href, "codebase_href": codebase_href,
         "with_query": with_query, "ago": words.ago, "moment": words.moment, "share": words.share,
         "decimal": words.decimal, "sentence_case": words.sentence_case,
         "note_word": words.note,

@@ -1,4 +1,4 @@
-"""Writes and reads the addresses of runs, patterns, experiments and threads, whose ids may hold any characters."""
+"""Writes and reads the addresses of runs, patterns and other things, whose ids may hold any characters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlencode
 
 HOME = "/ui/"
 RUNS, PATTERNS, EXPERIMENTS = "/ui/runs/", "/ui/patterns/", "/ui/experiments/"
-THREADS = "/ui/threads/"
+THREADS, MEMORY = "/ui/threads/", "/ui/memory/"
 _TAKEN_OUT = frozenset({"", ".", ".."})
 """Segments that browsers remove from an address, even if they are percent-encoded."""
 _HELD = "~id:"
@@ -25,6 +25,7 @@ run_href = partial(href, RUNS)
 pattern_href = partial(href, PATTERNS)
 experiment_href = partial(href, EXPERIMENTS)
 thread_href = partial(href, THREADS)
+codebase_href = partial(href, MEMORY)
 
 
 def id_in(base: str, raw_path: str) -> tuple[str, list[str]]:

@@ -10,10 +10,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from .._findings import CHANGING
 from .._values import Scope
-from . import _agents, _counts, _door, _experiments, _glossary, _org, _patterns, _run, _runs, _threads
+from . import _agents, _counts, _door, _experiments, _glossary, _memory, _org, _patterns, _run, _runs, _threads
 from ._pages import HEADERS, failed, static
-from ._paths import EXPERIMENTS, HOME, PATTERNS, RUNS, THREADS, id_in
+from ._paths import EXPERIMENTS, HOME, MEMORY, PATTERNS, RUNS, THREADS, id_in
 from ._stream import stream
 from ._visit import Handler, Refusal, Visit, endpoint
 
@@ -31,6 +32,7 @@ PAGES: tuple[tuple[str, str, Handler, Scope | None], ...] = (
     ("GET", "/ui/patterns", _patterns.patterns, "read"),
     ("GET", "/ui/new-pattern", _patterns.new, "admin"),
     ("POST", "/ui/new-pattern", _patterns.add, "admin"),
+    ("GET", "/ui/memory", _memory.codebases, "read"),
     ("GET", "/ui/experiments", _experiments.experiments, "read"),
     ("GET", "/ui/threads", _threads.threads, "read"),
     ("GET", "/ui/agents", _agents.agents, "read"),
@@ -54,6 +56,9 @@ OF_ONE: Mapping[tuple[str, str, str], tuple[OfOne, int, Scope]] = {
     ("POST", PATTERNS, ""): (_patterns.save, 0, "admin"),
     ("POST", PATTERNS, "switch"): (_patterns.switch, 0, "admin"),
     ("POST", PATTERNS, "delete"): (_patterns.delete, 0, "admin"),
+    ("GET", MEMORY, ""): (_memory.codebase, 0, "read"),
+    ("POST", MEMORY, "forget"): (_memory.forget, 0, CHANGING),
+    ("POST", MEMORY, "clear"): (_memory.clear, 0, CHANGING),
     ("GET", EXPERIMENTS, ""): (_experiments.experiment, 0, "read"),
     ("GET", THREADS, ""): (_threads.thread, 0, "read"),
     ("POST", THREADS, "answer"): (_threads.answer, 0, "steer"),
@@ -100,7 +105,7 @@ def _routes() -> list[Route]:
     pages = [Route(path, endpoint(act, failed, scope=scope), methods=[method]) for method, path, act, scope in PAGES]
     ones = [
         Route(base + "{rest:path}", endpoint(_of_one(base), failed), methods=["GET", "POST"])
-        for base in (RUNS, PATTERNS, EXPERIMENTS, THREADS)
+        for base in (RUNS, PATTERNS, MEMORY, EXPERIMENTS, THREADS)
     ]
     return [
         Route("/", _home, methods=["GET"]),

@@ -153,7 +153,9 @@ def _answer(
     except StorageUnavailable:
         return failed(visit, Refusal(503, "The database is not available", "Try again in a moment."))
     except (StoreError, Unavailable) as error:
-        return failed(visit, Refusal(503, "The patterns are not available", f"{error}. Try again in a moment."))
+        return failed(
+            visit, Refusal(503, "The patterns or findings are not available", f"{error}. Try again in a moment.")
+        )
 
 
 def admitted(visit: Visit) -> Visit:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ..._findings import checked, finding_id
 from ..._json import compact, evolve
-from ...exceptions import BadAnswer, ConfigError, StoreError, Unavailable
+from ...exceptions import BadAnswer, ConfigError, StoreError, StoreFull, Unavailable
 from ...types import JSON, Codebase, CodebaseSummary, Finding, RecalledFinding
 from ...wire import (
     MOST_LISTED,
@@ -37,8 +37,8 @@ BODY_BYTES = 4_500_000
 """The largest body of findings; servers refuse one over 5 MB."""
 ANSWER_BYTES = 10_000_000
 """The largest answer that is read. A server that knows no pages lists all findings of a codebase in one."""
-MOST_REMOVED = 5_000
-"""Paths or ids of one request: 512 characters each, of up to 3 bytes, would not fit otherwise."""
+MOST_REMOVED = 2_000
+"""Paths or ids of one request: with 512 characters each, of up to 4 bytes, they fit into a body of 5 MB."""
 WRONG = (400, 413, 415, 422)
 """Statuses of a request that will be refused again."""
 ABSENT = (404, 405, 501)
@@ -53,7 +53,8 @@ class HttpFindings:
 
     A `put` of more than 500 findings or 4.5 MB takes several requests, and each stores its findings all or none; if a
     later one fails, the error has the number of those that are stored. The same holds with servers that take only one
-    finding per request. A failure is none of the breaker's, because runs go on without codebase memory.
+    finding per request. A `remove` of more than 2,000 ids or paths takes several requests, too. A failure is none of
+    the breaker's, because runs go on without codebase memory.
 
     Methods raise `Unavailable`, `BadAnswer`, and for what the server refuses `ConfigError` or `StoreError`.
     """
@@ -83,8 +84,8 @@ class HttpFindings:
         body = compact({"query": query, "top_k": top_k, "score_threshold": score_threshold})
         answer = self._answer(RecallResponse, Ask(path=f"{_place(codebase)}/search", body=body.encode()))
         found = [result.recalled() for result in answer.results if result.score >= score_threshold]
-        named = [self._named(codebase, finding) for finding in found[:top_k]]
-        return tuple(sorted(named, key=lambda finding: (-finding.score, finding.finding_id)))
+        named = [self._named(codebase, finding) for finding in found]
+        return tuple(sorted(named, key=lambda finding: (-finding.score, finding.finding_id))[:top_k])
 
     def page(self, codebase: Codebase, *, after: str = "", limit: int = 100) -> tuple[Finding, ...]:
         """Return findings by id. A server that knows no pages sends all of its findings for each."""
@@ -175,7 +176,7 @@ class HttpFindings:
         if reply.status in WRONG:
             return ConfigError("finding", shown, f"the server refused the request: {reason}")
         if reply.status == 409:
-            return StoreError(shown, reason)
+            return StoreFull(shown, reason)
         if reply.status == 401:
             self._exchange.key_refused(reply.status)
         elif reply.status == 403 and not self._said_forbidden:

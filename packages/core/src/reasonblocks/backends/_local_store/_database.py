@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..._files import regular
-from ...exceptions import StoreError
+from ...exceptions import ConfigError, StoreError
 from .._forks import Closable, opened
 from .._wal import to_wal
 
@@ -142,6 +142,8 @@ class Database:
     """
 
     def __init__(self, path: str | None, held: Closable) -> None:
+        if path == ":memory:":
+            raise ConfigError("path", path, "would be a file of that name: give None for a store in memory")
         self.name = "in memory" if path is None else path
         self.form = 0
         """The file's form when it was last used: 0 for an empty file."""

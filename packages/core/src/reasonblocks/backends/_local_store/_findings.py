@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..._findings import MOST_FINDINGS
 from ..._json import compact
-from ...exceptions import StoreError
+from ...exceptions import StoreError, StoreFull
 from ...ports import Embedder
 from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from .._forks import no_fork
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from .._stores.table import Rows
     from .._stores.vectors import Vectors
 
-CACHED = 8
-"""Codebases in memory. One of 10,000 findings takes some 26 MB (benchmarks/memory.py)."""
+CACHED_FINDINGS = 60_000
+"""Findings in memory, of all codebases. 10,000 take some 26 MB (benchmarks/memory.py), and a second to load."""
+CACHED_CODEBASES = 256
+"""Codebases in memory."""
 FORM = 2
 """The form of the file from which on it has findings."""
 FIELDS = "id, file_path, finding_type, content, metadata, created_at, file_hash, git_blob"
@@ -83,9 +85,9 @@ class LocalFindings:
     findings without vectors of this one are embedded by the first search of their codebase, and the vectors are saved
     if the file is writable. At most `most` findings are kept per codebase.
 
-    Raises `StoreError` for a file that cannot be read or written, and `BadAnswer` for invalid output of an embedder,
-    whose own exceptions propagate. After an error nothing has changed. Thread-safe. A fork closes the file; each
-    process opens it again.
+    Raises `StoreError` for a file that cannot be read or written, `StoreFull` beyond the limit, and `BadAnswer` for
+    invalid output of an embedder, whose own exceptions propagate. After an error nothing has changed. Thread-safe. A
+    fork closes the file; each process opens it again.
     """
 
     def __init__(
@@ -119,8 +121,8 @@ class LocalFindings:
     ) -> tuple[RecalledFinding, ...]:
         """Return the findings with at least this score, the best first, ties by id, at most `top_k`."""
         (unit,) = self._vectors.of([query])
+        loaded = self._loaded(codebase)
         with no_fork:
-            loaded = self._loaded(codebase)
             missing = dict(loaded.missing)
         if missing:
             self._fill(codebase, loaded, missing, self._embedded(missing.values()))
@@ -191,7 +193,7 @@ class LocalFindings:
         (count,) = db.execute("SELECT count(*) FROM findings WHERE codebase = ?", (number,)).fetchone()
         if count > self._most:
             rule = f"a codebase may have {self._most:,} findings, and this would make {count:,}: forget some first"
-            raise StoreError(self._database.name, rule)
+            raise StoreFull(self._database.name, rule)
 
     def _remove(self, codebase: Codebase, wanted: Iterable[tuple[str, tuple[str, ...]]]) -> int:
         if not self._database.exists():
@@ -204,45 +206,65 @@ class LocalFindings:
                 return _removed(db, codebase, change, wanted)
 
     def _loaded(self, codebase: Codebase) -> _Loaded:
-        """Return the codebase as it is now. The caller holds `no_fork`."""
-        with self._database.border():
-            loaded = self._read(codebase)
-        self._cached[codebase] = loaded
-        self._cached.move_to_end(codebase)
-        while len(self._cached) > CACHED:
-            self._cached.popitem(last=False)
+        """Return the codebase as it is now. One that is not cached is indexed while other threads use their stores."""
+        with no_fork:
+            cached = self._cached.get(codebase)
+            with self._database.border():
+                loaded, rows, seen = self._read(codebase, cached)
+            if loaded is cached:
+                self._take(loaded, rows, seen)
+        if loaded is not cached:
+            self._take(loaded, rows, seen)
+        with no_fork:
+            self._cached[codebase] = loaded
+            self._cached.move_to_end(codebase)
+            self._drop_oldest()
         return loaded
 
-    def _read(self, codebase: Codebase) -> _Loaded:
+    def _drop_oldest(self, findings: int = CACHED_FINDINGS, codebases: int = CACHED_CODEBASES) -> None:
+        """Drop the codebases that were used the longest ago until so many are left; the last one stays."""
+        sizes = [len(one.index.ids) + len(one.missing) for one in self._cached.values()]
+        count = sum(sizes)
+        for size in sizes[:-1]:
+            if count <= findings and len(self._cached) <= codebases:
+                break
+            self._cached.popitem(last=False)
+            count -= size
+
+    def _read(self, codebase: Codebase, cached: _Loaded | None) -> tuple[_Loaded, list[Sequence[Any]], int]:
+        """Return the codebase without what was removed, the rows that have changed, and the last change."""
         from .._stores.finding_index import FindingIndex
 
         db = self._reading()
         if db is None:
-            return _Loaded(index=FindingIndex())
+            return _Loaded(index=FindingIndex()), [], 0
         with self._database.snapshot(db):
             state = db.execute(_STATE, (codebase.org_id, codebase.codebase_id)).fetchone()
             if state is None:
                 raise StoreError(self._database.name, DAMAGED)
             store, number, changed, shrunk = state
             if number is None:
-                return _Loaded(index=FindingIndex())
-            loaded = self._cached.get(codebase)
+                return _Loaded(index=FindingIndex()), [], 0
+            loaded = cached
             if loaded is None or (loaded.store, loaded.number) != (store, number) or changed < loaded.seen:
                 loaded = _Loaded(index=FindingIndex(), store=store, number=number)
-            if changed > loaded.seen:
-                self._take(db, loaded, is_shrunk=shrunk > loaded.seen)
-                loaded.seen = changed
-        return loaded
+            if changed == loaded.seen:
+                return loaded, [], changed
+            if shrunk > loaded.seen:
+                self._drop_removed(db, loaded)
+            space = (self.embedder.id, self.embedder.dim)
+            return loaded, db.execute(_CHANGED, (*space, loaded.number, loaded.seen)).fetchall(), changed
 
-    def _take(self, db: sqlite3.Connection, loaded: _Loaded, *, is_shrunk: bool) -> None:
+    def _drop_removed(self, db: sqlite3.Connection, loaded: _Loaded) -> None:
+        kept = {name for (name,) in db.execute("SELECT id FROM findings WHERE codebase = ?", (loaded.number,))}
+        loaded.index.remove([name for name in loaded.index.ids if name not in kept])
+        loaded.missing = {name: finding for name, finding in loaded.missing.items() if name in kept}
+
+    def _take(self, loaded: _Loaded, rows: Iterable[Sequence[Any]], seen: int) -> None:
+        """Add the rows that have changed up to the change `seen`."""
         import numpy as np
 
-        if is_shrunk:
-            kept = {name for (name,) in db.execute("SELECT id FROM findings WHERE codebase = ?", (loaded.number,))}
-            loaded.index.remove([name for name in loaded.index.ids if name not in kept])
-            loaded.missing = {name: finding for name, finding in loaded.missing.items() if name in kept}
-        space = (self.embedder.id, self.embedder.dim)
-        for *values, data in db.execute(_CHANGED, (*space, loaded.number, loaded.seen)):
+        for *values, data in rows:
             finding = self._finding(values)
             loaded.missing.pop(finding.finding_id, None)
             if data is None:
@@ -250,6 +272,7 @@ class LocalFindings:
                 loaded.missing[finding.finding_id] = finding
             else:
                 loaded.index.put(finding, np.frombuffer(data, np.float32))
+        loaded.seen = seen
 
     def _fill(self, codebase: Codebase, loaded: _Loaded, missing: Mapping[str, Finding], units: Rows) -> None:
         """Add findings that were stored with another embedder, unless they have changed since."""

@@ -14,7 +14,7 @@ import numpy as np
 from ..._findings import MOST_FINDINGS
 from ..._json import compact
 from ..._process import on_fork
-from ...exceptions import StoreError
+from ...exceptions import StoreFull
 from ...ports import Embedder
 from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from .._stores import embedders
@@ -80,13 +80,13 @@ class QdrantFindings:
     ) -> None:
         clients = clients_of("QdrantFindings", url, api_key, timeout, client)
         self._connect(clients, collection_prefix, embedders.default() if embedder is None else embedder)
-        self._most = most
+        self._most, self._owns_clients = most, True
 
     @classmethod
     def beside(cls, store: QdrantStore) -> QdrantFindings:
         """Return the findings beside a store of patterns, with its server, prefix and embedder."""
         made = cls.__new__(cls)
-        made._most = MOST_FINDINGS
+        made._most, made._owns_clients = MOST_FINDINGS, False
         made._connect(store._clients, store._prefix, store.embedder)
         return made
 
@@ -104,7 +104,7 @@ class QdrantFindings:
     def put(self, codebase: Codebase, findings: Sequence[Finding]) -> tuple[str, ...]:
         """Store findings and return their ids. One with a stored id replaces that one.
 
-        Up to 200 are stored all or none; the class describes larger batches. Raises `StoreError`, before it stores
+        Up to 200 are stored all or none; the class describes larger batches. Raises `StoreFull`, before it stores
         anything, if the codebase would have more than `most` findings.
         """
         from qdrant_client.models import PointStruct
@@ -207,8 +207,9 @@ class QdrantFindings:
             )
 
     def close(self) -> None:
-        """Close the connections. The next use opens them again."""
-        self._clients.close()
+        """Close the connections, unless they are those of a store of patterns. The next use opens them again."""
+        if self._owns_clients:
+            self._clients.close()
 
     def __enter__(self) -> QdrantFindings:
         return self
@@ -268,7 +269,7 @@ class QdrantFindings:
         replaced = self._count(client, _within(codebase, [HasIdCondition(has_id=list(ids))]))
         if stored + len(ids) - replaced > self._most:
             more = len(ids) - replaced
-            raise StoreError(
+            raise StoreFull(
                 self._clients.name,
                 f"the codebase {codebase.codebase_id!r} has {stored:,} findings, and {more:,} more would exceed the "
                 f"limit of {self._most:,}: forget some first",

@@ -16,7 +16,7 @@ from ... import __version__
 from ..._own_level import summary_in
 from ..._serving import Evaluations, Seal, cleared, invalidated, listed, recalled, retrieved, scored, stored, summarised
 from ...backends._profiles import ProfileMemory
-from ...exceptions import ConfigError, EventError, StoreError
+from ...exceptions import ConfigError, EventError, StoreFull
 from ...ports import Evaluator, FindingStore, PatternStore
 from ...wire import (
     MOST_LISTED,
@@ -122,7 +122,7 @@ class Api:
             raise Refused(422, f"{'.'.join(map(str, error['loc']))}: {error['msg']}") from exc
         except (ConfigError, EventError) as exc:
             raise Refused(422, str(exc)) from exc
-        except StoreError as exc:
+        except StoreFull as exc:
             raise Refused(409, exc.reason) from exc
 
     def _org(self, authorization: str) -> str:

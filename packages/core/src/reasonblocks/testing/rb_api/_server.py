@@ -35,7 +35,7 @@ class ScriptedRbApi:
       `POST /findings/{id}/invalidate`, `DELETE /findings/{id}`
 
     Errors are `{"detail": reason}` with 400 (no JSON object), 401 (key), 404, 413 (over 5 MB, or over 8 MB without its
-    gzip), 422 (a field) and 409 (findings that a store refuses).
+    gzip), 422 (a field) and 409 (a codebase with too many findings).
 
     >>> with ScriptedRbApi() as api:
     ...     api.misbehave(Slow(seconds=2), at="/monitors/evaluate")
