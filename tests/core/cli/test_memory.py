@@ -58,6 +58,18 @@ def test_findings_of_another_org_are_not_listed(ids: tuple[str, ...], command: C
     assert command("memory", "list", "acme/search", "--org", "other").out == "no finding\n"
 
 
+@pytest.mark.parametrize("given", [("list",), ("list", "acme/search"), ("forget", "acme/search", "--all")])
+def test_an_org_is_refused_beside_a_server_whose_key_decides_it(
+    given: tuple[str, ...], ids: tuple[str, ...], command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REASONBLOCKS_BASE_URL", "http://127.0.0.1:9")
+    done = command("memory", *given, "--org", "other")
+    assert (done.code, done.out) == (2, "")
+    assert "--org" in done.err
+    assert "leave it out" in done.err
+    assert command("memory", "list", "--org", "other", "--base-url", "").code == 0
+
+
 def test_findings_are_listed_with_their_ids_files_and_texts(ids: tuple[str, ...], command: Command) -> None:
     done = command("memory", "list", "acme/search")
     assert done.out.startswith("3 findings\n")

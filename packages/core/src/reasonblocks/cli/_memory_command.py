@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing, suppress
@@ -110,7 +111,7 @@ def _parser(
         metavar="URL",
         help="the server that has the findings ($REASONBLOCKS_BASE_URL); its key is read from $REASONBLOCKS_API_KEY",
     )
-    add_org(parser, f"the org whose findings they are ({ORG}); on a server always that of the key")
+    add_org(parser, f"the org whose findings they are ({ORG}); not for a server, whose key decides it")
     parser.set_defaults(command=command)
     return parser
 
@@ -127,6 +128,7 @@ def _opened(arguments: argparse.Namespace) -> CodebaseMemory:
     """Return the memory of the codebase. What is stale is marked, because a person decides about it."""
     from ..memory import CodebaseMemory
 
+    _check_org(arguments)
     return CodebaseMemory(
         arguments.codebase,
         store=arguments.store,
@@ -173,6 +175,7 @@ def _list_codebases(arguments: argparse.Namespace) -> int:
     for flag, given in (("--path", arguments.path is not None), ("--stale", arguments.stale)):
         if given:
             raise FlagError(flag, "needs a CODEBASE")
+    _check_org(arguments)
     with closing(finding_store(arguments.store, base_url=arguments.base_url)) as store:
         found = store.codebases(arguments.org or ORG)
     if arguments.json:
@@ -184,6 +187,13 @@ def _list_codebases(arguments: argparse.Namespace) -> int:
     else:
         say("no codebase")
     return OK
+
+
+def _check_org(arguments: argparse.Namespace) -> None:
+    """Raise `FlagError` for an org beside a server: `forget --all` would remove the findings of the key's own org."""
+    url = os.environ.get("REASONBLOCKS_BASE_URL") if arguments.base_url is None else arguments.base_url
+    if arguments.org is not None and arguments.store is None and url:
+        raise FlagError("--org", "is not for a server, whose key decides the org: leave it out")
 
 
 def _check_root(arguments: argparse.Namespace, flag: str, given: bool) -> None:
