@@ -20,8 +20,6 @@ from .._findings import (
 )
 from .._json import evolve, is_number
 from .._render import sanitise
-from .._secret import described
-from .._text import whole
 from .._threads import in_daemon
 from ..exceptions import BadAnswer, ConfigError
 from ..types import JSON, Finding, RecalledFinding
