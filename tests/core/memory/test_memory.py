@@ -284,12 +284,3 @@ def test_a_finding_over_the_limits_is_refused(memory: CodebaseMemory, given: Any
     with pytest.raises(ConfigError, match="at most"):
         memory.store(**given)
     assert memory.list_all() == ()
-
-
-@pytest.mark.parametrize("wrong", [5, None, b"ab", "\ud800"])
-def test_an_id_is_a_text(tmp_path: Path, wrong: Any) -> None:
-    memory = CodebaseMemory("acme", store=tmp_path / "patterns.db", root=tmp_path)
-    memory.store("A note.")
-    with pytest.raises(ConfigError, match="each must be the id of a finding"):
-        memory.forget([wrong])
-    memory.close()
