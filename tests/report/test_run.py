@@ -89,6 +89,7 @@ def test_the_chart_leads_to_the_row_of_a_call(show: Show) -> None:
 def test_the_place_of_a_text_leads_to_its_row(show: Show) -> None:
     page = show(run_page(ordinary()))
     page.get_by_role("link", name="before call 4").click()
+    page.locator("#more-4").wait_for()  # a script opens the row when the address has changed
     assert is_open(page, 4)
 
 

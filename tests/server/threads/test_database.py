@@ -19,11 +19,15 @@ from tests.server.threads.world import SECONDS
 from tests.server.ui_http.conftest import Enter
 from tests.server.ui_http.conftest import enter as enter
 
+DAMAGED = "damaged.db"
+
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Board]:
     """A server whose database of threads the test names; None for none."""
     name: str | None = request.param
+    if name == DAMAGED:  # before the server looks for due work in it
+        (tmp_path / name).write_bytes(b"no database " * 100)
     with running(tmp_path, threads_url=None if name is None else str(tmp_path / name)) as server:
         yield Board(running=server, started=time.time())
 
@@ -38,19 +42,18 @@ def test_without_a_database_one_sentence_says_how_to_switch_threads_on(enter: En
     assert person.post("/ui/threads/th_x/answer", card="th_x.1", answer="approve").status_code == 404
 
 
-@pytest.mark.parametrize("site", ["damaged.db"], indirect=True)
+@pytest.mark.parametrize("site", [DAMAGED], indirect=True)
 def test_a_database_that_does_not_answer_leaves_the_other_pages_alone(
     enter: Enter, site: Board, tmp_path: Path
 ) -> None:
     person = enter()
     site.start("run-1")
-    (tmp_path / "damaged.db").write_bytes(b"no database " * 100)
     for path in ("/ui/threads", "/ui/threads/th_x"):
         answer = person.get(path)
         assert (answer.status_code, str(tmp_path) in answer.text) == (503, False)
     assert person.post("/ui/threads/th_x/answer", card="th_x.1", answer="approve").status_code == 503
     assert person.get("/ui/runs/run-1").status_code == 200
-    (tmp_path / "damaged.db").unlink()
+    (tmp_path / DAMAGED).unlink()
     assert person.get("/ui/threads").status_code == 200, "it is tried again"
 
 
