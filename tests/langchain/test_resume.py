@@ -17,6 +17,7 @@ from tests.langchain.other_process import CALLS
 from tests.langchain.scripted import ScriptedModel, by_position
 from tests.langchain.world import QUESTION, agent, looks, thread
 from tests.steered import steering
+from tests.whole import in_whole
 
 DECIDED = ("step", "difficulty", "fsm_state", "gate_decision", "injection_sources", "intervention_texts")
 
@@ -39,6 +40,7 @@ def process(database: Path, parts: range) -> list[Any]:
     return [json.loads(line) for line in said.splitlines()]
 
 
+@in_whole
 def test_a_run_that_waits_for_a_human_goes_on_in_another_process(tmp_path: Path) -> None:
     halves = (range(2), range(2, CALLS + 1))  # the second process begins within a cooldown
     parts = [said for half in halves for said in process(tmp_path / "agent.db", half)]

@@ -66,6 +66,7 @@ def logs(parts: Sequence[Any]) -> list[list[dict[str, Any]]]:
     return list(runs.values())
 
 
+@in_whole
 def test_a_run_goes_on_in_other_processes(tmp_path: Path) -> None:
     parts = in_processes(tmp_path / "state.json", "run_streamed/responses", "alone")
     assert [one["runs"][0][:2] for one in parts] == [["run", None]] * CALLS + [["run", "success"]]
