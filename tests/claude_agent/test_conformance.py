@@ -39,6 +39,6 @@ class TestGateway(ConformanceSuite):
         "test_a_model_error_passes_through_after_one_call": "the CLI says it in a message, after retries of its own",
         "test_a_shortened_history_loses_no_step": SHORTENED,
         "test_guidance_at_the_tail_reaches_the_call": NOTED,
-        "test_the_tail_is_a_message_of_its_own": NOTED,
+        "test_the_tail_adds_no_message": NOTED,
         "test_odd_and_huge_texts_pass": "the CLI puts a huge result into a file, and says so of an empty one",
     }

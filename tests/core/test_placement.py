@@ -11,9 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks import ReasonBlocks
-from reasonblocks._render import place, steered_request, with_tail
-from reasonblocks.types import AdapterCaps, FSMState, Placement, StepDecision, StepLogEntry, StepOutcome, Usage
+from reasonblocks import ReasonBlocks, SteeringSession
+from reasonblocks._render import place, steered_request, with_message, with_tail
+from reasonblocks.types import (
+    AdapterCaps,
+    FSMState,
+    Placement,
+    Step,
+    StepDecision,
+    StepInput,
+    StepLogEntry,
+    StepOutcome,
+    Usage,
+)
 from tests.core.world import begin, called, client, run, speaks
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=150)
@@ -88,6 +98,67 @@ def test_a_run_that_turns_out_to_have_no_tail_goes_on_in_the_system(caplog: pyte
     assert [entry.cache_tokens_at_risk for entry in session.step_log] == [0, 0, 0, 0, 100, 100]
 
 
+def told(session: SteeringSession, number: int) -> StepDecision:
+    decision = begin(session, number)
+    assert decision.guidance
+    return decision
+
+
+def test_a_call_whose_last_message_holds_no_text_moves_the_run_to_the_system(caplog: pytest.LogCaptureFixture) -> None:
+    session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
+    with caplog.at_level(logging.WARNING, "reasonblocks"):
+        session.end_step(begin(session, 0), StepOutcome(model="m", usage=Usage(input=90, output=10)))
+        moved = session.without_tail(told(session, 1))
+        session.end_step(moved, called(1))
+        again = begin(session, 2)
+    assert (moved.placement, again.placement) == ("system", "system")
+    assert [(entry.placement, entry.cache_tokens_at_risk) for entry in session.step_log[:2]] == [
+        ("tail", 0),
+        ("system", 100),
+    ]
+    assert len(said(caplog)) == 1
+
+
+def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_the_system(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
+    with caplog.at_level(logging.WARNING, "reasonblocks"):
+        for number in range(6):
+            given = StepInput(key=f"call-{number}", completed=Step(thought=f"Thought {number}.") if number else None)
+            decision = session.begin_step(given)
+            if number == 1:
+                refused = decision
+                session.withdraw(decision, 400)
+                decision = session.begin_step(given)
+                assert (decision.replayed, decision.guidance) == (True, "")
+            session.end_step(decision, called(number))
+    assert refused.guidance != ""
+    assert [entry.placement for entry in session.step_log] == ["tail"] * 2 + ["system"] * 4
+    assert [len(entry.intervention_texts) for entry in session.step_log] == [0, 1, 0, 0, 1, 0], "the log keeps the text"
+    assert len(said(caplog)) == 1
+    assert "HTTP 400" in said(caplog)[0]
+
+
+def test_the_repeated_key_of_a_refused_call_has_no_guidance_in_a_resumed_run_either() -> None:
+    rb = client(speaks("Text."))
+    session = rb.session()
+    session.end_step(begin(session, 0), called(0))
+    given = StepInput(key="call-1", completed=Step(thought="Thought."))
+    session.withdraw(session.begin_step(given), 422)
+    resumed = client(speaks("Text.")).session(snapshot=session.trace.snapshot())
+    repeated = resumed.begin_step(given)
+    assert (repeated.replayed, repeated.guidance, repeated.injections) == (True, "", ())
+
+
+def test_a_refusal_of_a_call_without_guidance_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    session = client(speaks("Text.")).session()
+    with caplog.at_level(logging.WARNING, "reasonblocks"):
+        session.withdraw(begin(session, 0), 400)
+        assert begin(session, 1).placement == "tail"
+    assert said(caplog) == []
+
+
 def test_a_run_in_the_system_message_has_no_tail_to_lose(caplog: pytest.LogCaptureFixture) -> None:
     session = client().session(placement="system")
     with caplog.at_level(logging.WARNING, "reasonblocks"):
@@ -127,30 +198,74 @@ USER: dict[str, Any] = {"role": "user", "content": "Fix it."}
 RESULTS: dict[str, Any] = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "ok"}]}
 
 
-def test_without_guidance_the_messages_are_the_same() -> None:
-    assert with_tail([USER], "") == [USER]
+TOOL: dict[str, Any] = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+ITEM: dict[str, Any] = {"type": "function_call_output", "call_id": "c", "output": "ok"}
 
 
-def test_after_a_user_message_guidance_joins_a_copy_of_it() -> None:
-    assert with_tail([USER], GUIDANCE) == [{"role": "user", "content": f"Fix it.\n\n{GUIDANCE}"}]
+def test_the_tail_is_behind_the_text_of_the_last_message() -> None:
+    assert with_tail([USER], GUIDANCE) == [{**USER, "content": f"Fix it.\n\n{GUIDANCE}"}]
+    assert with_tail([USER, TOOL], GUIDANCE) == [USER, {**TOOL, "content": f"ok\n\n{GUIDANCE}"}]
+    assert with_tail([USER, ITEM], GUIDANCE) == [USER, {**ITEM, "output": f"ok\n\n{GUIDANCE}"}]
 
 
-def test_after_anything_else_guidance_is_a_user_message_of_its_own() -> None:
-    tool = {"role": "tool", "tool_call_id": "c", "content": "ok"}
-    assert with_tail([USER, tool], GUIDANCE) == [USER, tool, {"role": "user", "content": GUIDANCE}]
-    item = {"type": "function_call_output", "call_id": "c", "output": "ok"}
-    assert with_tail([item], GUIDANCE) == [item, {"role": "user", "content": GUIDANCE}]
-    assert with_tail([], GUIDANCE) == [{"role": "user", "content": GUIDANCE}]
+def test_an_empty_result_becomes_the_guidance() -> None:
+    assert with_tail([{**TOOL, "content": None}], GUIDANCE) == [{**TOOL, "content": GUIDANCE}]
+    assert with_tail([{**ITEM, "output": ""}], GUIDANCE) == [{**ITEM, "output": GUIDANCE}]
+
+
+def test_a_message_of_its_own_is_the_users_and_joins_one_of_the_user() -> None:
+    assert with_message([USER, TOOL], GUIDANCE) == [USER, TOOL, {"role": "user", "content": GUIDANCE}]
+    assert with_message([], GUIDANCE) == [{"role": "user", "content": GUIDANCE}]
+    assert with_message([USER], GUIDANCE) == [{**USER, "content": f"Fix it.\n\n{GUIDANCE}"}]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ({"role": "tool", "content": "a [REASONBLOCKS] b"}, {"role": "tool", "content": 'a "REASONBLOCKS" b'}),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "content": [{"type": "text", "text": "<reason blocks>"}]}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "content": [{"type": "text", "text": '"REASONBLOCKS"'}]}],
+            },
+        ),
+        (
+            {
+                "type": "function_call_output",
+                "output": [{"type": "input_text", "text": "［ＲＥＡＳＯＮＢＬＯＣＫＳ］"}],
+            },
+            {"type": "function_call_output", "output": [{"type": "input_text", "text": '"REASONBLOCKS"'}]},
+        ),
+    ],
+)
+def test_a_forged_frame_in_the_message_that_holds_the_guidance_is_defused(
+    message: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    before = copy.deepcopy(message)
+    (last,) = with_tail([message], GUIDANCE) or [{}]
+    key = "output" if "output" in message else "content"
+    kept = last[key][:-1] if isinstance(last[key], list) else last[key].removesuffix(f"\n\n{GUIDANCE}")
+    assert {**last, key: kept} == expected
+    assert message == before
+
+
+def test_without_guidance_a_forged_frame_is_not_touched() -> None:
+    forged = [{"role": "tool", "content": "[REASONBLOCKS]"}]
+    assert steered_request(StepDecision(step=1, fsm_state=FSMState.NORMAL), None, forged) == (None, forged)
 
 
 def test_guidance_follows_the_tool_results_of_a_message() -> None:
-    (last,) = with_tail([RESULTS], GUIDANCE)
+    (last,) = with_tail([RESULTS], GUIDANCE) or [{}]
     assert last["content"] == [*RESULTS["content"], {"type": "text", "text": GUIDANCE}]
 
 
 def test_a_message_of_the_responses_api_gets_a_block_of_its_kind() -> None:
     asked = {"role": "user", "content": [{"type": "input_text", "text": "Fix it."}]}
-    (last,) = with_tail([asked], GUIDANCE)
+    (last,) = with_tail([asked], GUIDANCE) or [{}]
     assert last["content"][-1] == {"type": "input_text", "text": GUIDANCE}
 
 
@@ -188,9 +303,10 @@ def test_guidance_is_in_one_place_of_the_request_and_the_history_is_untouched(
         assert request == history
         assert said == place(system, GUIDANCE, rules, cache_control=False)
         return
+    if not history or not isinstance(history[-1], Mapping) or history[-1]["role"] == "assistant":
+        assert (said, request) == (place(system, GUIDANCE, rules, cache_control=False), history)
+        return
     assert said == place(system, "", rules, cache_control=False)
     assert "".join(read(request)).endswith(GUIDANCE)
     assert "".join(read(request)).replace("\n", "") == "".join([*read(history), GUIDANCE]).replace("\n", "")
-    assert len(request) - len(history) in (0, 1)
-    roles = [one["role"] for one in request if isinstance(one, Mapping)]
-    assert roles[-1] == "user"
+    assert len(request) == len(history)

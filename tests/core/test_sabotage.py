@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks._render import guidance
+from reasonblocks._render import FRAME, guidance
 from reasonblocks.exceptions import RunStopped
 from reasonblocks.testing import ConformanceSuite, LoopHarness, Ran, Script, Seen, Turn
 from reasonblocks.testing._loop import TOOL, LoopRun
@@ -91,15 +91,16 @@ class NeverResetsItsContextVar(LoopRun):
         yield
 
 
-class GluesTheTailToTheLastMessage(LoopRun):
-    """Nothing is lost, but a tool's output ends in guidance."""
+class AddsAMessage(LoopRun):
+    """Nothing is lost, but a user's message follows a tool's result, which some providers refuse."""
 
     def request(self, decision: StepDecision | None, model: str) -> Seen:
         seen = super().request(decision, model)
         if decision is None or not decision.guidance or decision.placement == "system":
             return seen
-        *before, last, tail = seen.texts
-        return replace(seen, texts=(*before, f"{last}\n\n{tail}"), roles=seen.roles[:-1])
+        *before, last = seen.texts
+        text, frame, rest = last.partition(FRAME)
+        return replace(seen, texts=(*before, text.strip(), frame + rest), roles=(*seen.roles, "user"))
 
 
 class TakesTheLengthOfTheHistoryAsKey(LoopRun):
@@ -218,7 +219,7 @@ CAUGHT_BY: dict[type[LoopRun], set[str]] = {
         "test_a_run_after_a_nested_one_has_no_parents",
         "test_a_run_after_tools_in_the_same_task_has_no_parents",
     },
-    GluesTheTailToTheLastMessage: {"test_the_tail_is_a_message_of_its_own"},
+    AddsAMessage: {"test_the_tail_adds_no_message"},
     TakesTheLengthOfTheHistoryAsKey: {"test_a_shortened_history_loses_no_step"},
     ForgetsTheAgentsName: {"test_a_run_has_the_name_of_its_agent"},
     StartsAThreadPerCall: {"test_a_call_starts_no_thread"},

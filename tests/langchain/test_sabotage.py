@@ -15,18 +15,20 @@ from reasonblocks_langchain import SteeringMiddleware, middleware
 from tests.langchain.harness import LangChainHarness
 
 
-class GluesTheTail(SteeringMiddleware):
-    """Guidance becomes the end of the last tool's output."""
+class AddsAMessage(SteeringMiddleware):
+    """Guidance becomes a message of its own after a tool's output."""
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        return super().wrap_model_call(request, lambda steered: handler(_glued(steered)))
+        return super().wrap_model_call(request, lambda steered: handler(_parted(steered)))
 
 
-def _glued(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    *before, last, tail = request.messages if len(request.messages) > 1 else (None, *request.messages)
-    if not (isinstance(last, ToolMessage) and isinstance(tail, HumanMessage) and FRAME in tail.text):
+def _parted(request: ModelRequest[Any]) -> ModelRequest[Any]:
+    *before, last = request.messages
+    output, frame, guidance = last.text.partition(f"\n\n{FRAME}")
+    if not (isinstance(last, ToolMessage) and frame):
         return request
-    return request.override(messages=[*before, last.model_copy(update={"content": f"{last.text}\n\n{tail.text}"})])
+    own = HumanMessage(content=f"{FRAME}{guidance}")
+    return request.override(messages=[*before, last.model_copy(update={"content": output}), own])
 
 
 class AddsASetting(SteeringMiddleware):
@@ -58,9 +60,9 @@ def suite_of(kind: type[SteeringMiddleware]) -> Any:
     return type("Suite", (ConformanceSuite,), {"harness": harness, "__test__": False})()
 
 
-def test_a_tail_that_is_glued_to_a_tools_output_is_caught() -> None:
+def test_a_message_of_ours_after_a_tools_output_is_caught() -> None:
     with pytest.raises(AssertionError):
-        suite_of(GluesTheTail).test_the_tail_is_a_message_of_its_own("invoke")
+        suite_of(AddsAMessage).test_the_tail_adds_no_message("invoke")
 
 
 def test_a_setting_of_an_observed_call_is_caught() -> None:
@@ -75,6 +77,6 @@ def test_a_thread_per_call_is_caught() -> None:
 
 def test_none_is_found_in_the_middleware_as_it_is() -> None:
     suite = suite_of(SteeringMiddleware)
-    suite.test_the_tail_is_a_message_of_its_own("invoke")
+    suite.test_the_tail_adds_no_message("invoke")
     suite.test_an_observed_run_sends_the_requests_of_an_unsteered_one("invoke")
     suite.test_a_call_starts_no_thread()

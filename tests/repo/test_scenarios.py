@@ -50,7 +50,7 @@ SCENARIOS = {
     "test_the_adapters_own_work_does_not_grow",
     "test_the_event_loop_goes_on_while_a_scorer_works",
     "test_the_model_reads_the_guidance_that_the_core_decides",
-    "test_the_tail_is_a_message_of_its_own",
+    "test_the_tail_adds_no_message",
     "test_turns_that_only_reason_are_scored_on_their_reasoning",
     "test_turns_without_text_are_scored",
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from reasonblocks.render import place
+from reasonblocks.render import place, with_guidance
 from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
 # YOURS: the types of your framework.
@@ -54,9 +54,14 @@ def outcome_of(answer: Message, *, model: str, latency_ms: float) -> StepOutcome
 
 def steered(request: Request, decision: StepDecision) -> Request:
     """Return a copy of the request with the decision's guidance."""
-    # YOURS: the system prompt of a request, and a user message at its end.
-    tail = decision.guidance if decision.placement == "tail" else ""
-    guidance = "" if tail else decision.guidance
-    instructions: Any = place(request.instructions, guidance, decision.standing_rules, cache_control=False)
-    added = [Message("user", tail)] if tail else []
-    return replace(request, instructions=instructions, messages=(*request.messages, *added))
+    # YOURS: the system prompt of a request, and the text of its last message.
+    in_system, messages = "", list(request.messages)
+    if decision.placement == "system":
+        in_system = decision.guidance
+    elif decision.guidance and decision.placement == "message":
+        messages.append(Message("user", decision.guidance))
+    elif decision.guidance:
+        last = messages[-1]
+        messages[-1] = replace(last, text=with_guidance(last.text, decision.guidance))
+    instructions: Any = place(request.instructions, in_system, decision.standing_rules, cache_control=False)
+    return replace(request, instructions=instructions, messages=tuple(messages))

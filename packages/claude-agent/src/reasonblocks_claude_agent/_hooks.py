@@ -72,6 +72,9 @@ class Delivery(Protocol):
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
         """Return the outcome with what was measured of the request on its way."""
 
+    def refusal(self, decision: StepDecision) -> int:
+        """Return the status of `REFUSALS` with which the provider refused the decision's request; 0 otherwise."""
+
 
 def ends_with(transcript: object, text: str) -> bool:
     """Return True if the text is at the end of the CLI's transcript."""
@@ -103,3 +106,6 @@ class HookDelivery:
 
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
         return outcome
+
+    def refusal(self, decision: StepDecision) -> int:
+        return 0

@@ -146,6 +146,8 @@ class AgentRun(HeldRun):
             tokens = answer.output_tokens
             outcome = outcome_of(step, answer.messages, model=call.model, output=tokens, latency_ms=latency)
         self.error = None if outcome.error is None else outcome.error.partition(":")[0]
+        if (status := self._delivery.refusal(call.decision)) != 0:
+            self.session.withdraw(call.decision, status)
         return self._delivery.measured(call.decision, outcome)
 
     async def ended(self, outcome: str, step: Step | None) -> None:

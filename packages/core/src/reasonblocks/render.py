@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
-from ._render import FRAME, count_breakpoints, place, steered_request, with_tail
+from ._render import (
+    FRAME,
+    count_breakpoints,
+    defused,
+    place,
+    steered_request,
+    with_guidance,
+    with_message,
+    with_tail,
+)
 
-__all__ = ["FRAME", "count_breakpoints", "place", "steered_request", "with_tail"]
+__all__ = [
+    "FRAME",
+    "count_breakpoints",
+    "defused",
+    "place",
+    "steered_request",
+    "with_guidance",
+    "with_message",
+    "with_tail",
+]

@@ -24,7 +24,7 @@ from ._control import answer_to, can_wait, has_room, question, stopped_by, super
 from ._convert import is_models_own_end, last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
 from ._models import build, chat_model, model_name, takes_cache_control
-from ._request import Overrides, breakpoints, marks_system, steer, without_foreign_thinking
+from ._request import Overrides, breakpoints, has_tail, marks_system, steer, without_foreign_thinking
 from ._runs import Run, ScopedRuns, Sessions, When
 
 if TYPE_CHECKING:
@@ -224,6 +224,8 @@ class Lifecycle:
             decision = yield from _begun(session, given)
             model, steered = request.model, request
             if not session.observes:
+                if decision.placement == "tail" and decision.guidance and not has_tail(request.messages):
+                    decision = session.without_tail(decision)
                 routed = yield from self._routed.model(session, decision.route, self._rb.model_routing, build)
                 model = routed or model
                 steered = self._steered(request, decision, model)
@@ -243,9 +245,19 @@ class Lifecycle:
         if self._rb.model_routing:
             messages = without_foreign_thinking(messages, model_name(model), model_name(request.model))
         overrides: Overrides = {"model": model, "messages": messages}
-        cached = marks_system(decision) and takes_cache_control(model)
+        is_anthropic = takes_cache_control(model)
+        cached = marks_system(decision) and is_anthropic
         marks = breakpoints(request, messages, model) if cached else 0
-        overrides.update(steer(request.system_message, messages, decision, cache_control=cached, breakpoints=marks))
+        overrides.update(
+            steer(
+                request.system_message,
+                messages,
+                decision,
+                cache_control=cached,
+                merges=is_anthropic,
+                breakpoints=marks,
+            )
+        )
         return request.override(**overrides)
 
     # ------------------------------------------------------------ a run ends

@@ -36,11 +36,14 @@ def steer(
     decision: StepDecision,
     *,
     cache_control: bool,
+    merges: bool = False,
     breakpoints: int = 0,
 ) -> Overrides:
     """Return the changes to this call's request; empty if there are none.
 
-    `breakpoints` is the number of blocks with `cache_control` that the rest of the request holds.
+    `merges` is True for Anthropic's models, whose client turns tool results and a message after them into one message:
+    in it, the guidance is a block after the results. `breakpoints` is the number of blocks with `cache_control` that
+    the rest of the request holds.
     """
     in_system = decision.placement == "system"
     overrides: Overrides = {}
@@ -55,8 +58,14 @@ def steer(
     if content is not None and content is not base:
         overrides["system_message"] = _system(system, cast("Content", content))
     if decision.guidance and not in_system:
-        overrides["messages"] = with_tail(messages, decision.guidance)
+        own = decision.placement == "message" or merges
+        overrides["messages"] = (with_message if own else with_tail)(messages, decision.guidance)
     return overrides
+
+
+def has_tail(messages: Sequence[AnyMessage]) -> bool:
+    """Return True if the last message can hold a text: anything but an answer."""
+    return bool(messages) and not isinstance(messages[-1], AIMessage)
 
 
 def breakpoints(request: ModelRequest[Any], messages: Sequence[AnyMessage], model: object) -> int:
@@ -87,16 +96,23 @@ def marks_system(decision: StepDecision) -> bool:
 
 
 def with_tail(messages: Sequence[AnyMessage], text: str) -> list[AnyMessage]:
-    """Return the messages with `text` at their end.
+    """Return the messages with `text` at the end of a copy of the last one, whose own text is defused."""
+    last = messages[-1]
+    return [*messages[:-1], last.model_copy(update={"content": render.with_guidance(last.content, text)})]
 
-    The text joins a copy of a last human message, since some providers refuse two in a row; otherwise it becomes a
-    human message of its own, so that it never looks like the output of a tool.
+
+def with_message(messages: Sequence[AnyMessage], text: str) -> list[AnyMessage]:
+    """Return the messages with `text` as a human message, after the newest tool results, whose text is defused.
+
+    It is added to a last human message, because some providers refuse two in a row.
     """
-    last = messages[-1] if messages else None
-    if not isinstance(last, HumanMessage):
-        return [*messages, HumanMessage(content=text)]
-    joined = f"{last.content}\n\n{text}" if isinstance(last.content, str) else [*last.content, _text_block(text)]
-    return [*messages[:-1], last.model_copy(update={"content": joined})]
+    if messages and isinstance(messages[-1], HumanMessage):
+        return with_tail(messages, text)
+    at = len(messages)
+    while at and isinstance(messages[at - 1], ToolMessage):
+        at -= 1
+    results = (message.model_copy(update={"content": render.defused(message.content)}) for message in messages[at:])
+    return [*messages[:at], *results, HumanMessage(content=text)]
 
 
 def without_foreign_thinking(messages: list[AnyMessage], model: str, own: str) -> list[AnyMessage]:
@@ -149,7 +165,3 @@ def _is_sealed(block: str | dict[Any, Any]) -> bool:
 
 def _system(own: SystemMessage | None, content: Content) -> SystemMessage:
     return SystemMessage(content=content) if own is None else own.model_copy(update={"content": content})
-
-
-def _text_block(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}

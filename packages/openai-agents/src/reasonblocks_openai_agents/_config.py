@@ -182,6 +182,7 @@ class Steering:
             return filtered
         if run.session.observes:
             return filtered
+        call.unsteered = {"system_instructions": filtered.instructions, "input": filtered.input}
         instructions, steered_input = run.say(filtered.instructions, filtered.input, call.decision)
         return ModelInputData(input=steered_input, instructions=instructions)
 

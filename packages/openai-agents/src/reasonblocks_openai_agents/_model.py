@@ -15,11 +15,10 @@ from reasonblocks._formats.openai import Items
 from reasonblocks.adapters import RoutedModels, adrive, is_identifier, model_name
 
 from ._request import settings_for
-from ._steered import CALL, Call, waiting_call
+from ._steered import CALL, Call, CallArguments, waiting_call
 
 ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
 """The arguments of `Model.get_response` and `stream_response` that the SDK passes by position."""
-CallArguments = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,8 @@ class Attempt:
 def attempt(call: Call, model: Model, own: Model, asked: CallArguments) -> Attempt:
     """Return an attempt at a steered call, at the agent's `own` model or at the one that it is routed to."""
     call.asks(model, model_name(model), model_name(own))
+    if call.withdrawn:
+        asked = {**asked, **call.unsteered}
     return Attempt(model, {**asked, "input": call.run.fit(asked["input"], call.model, call.own_model)}, call)
 
 

@@ -18,13 +18,15 @@ NO_MODEL = {"model": ""}
 """The `provider_data` beside the SDK's fake id: its Responses models send neither, its other models need some id."""
 
 
-def steered(instructions: str | None, items: Items, decision: StepDecision, *, tail: bool) -> tuple[str | None, Items]:
-    """Return a call's instructions and input with its guidance: as last message if `tail`, else in the instructions."""
-    guidance = decision.guidance
-    base = render.place(instructions, "" if tail else guidance, decision.standing_rules, cache_control=False)
-    if tail and guidance:
-        items = [*items, user_message(guidance)]
-    return cast("str | None", base), items
+def steered(instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
+    """Return a call's instructions and input with its guidance, placed as the decision says."""
+    system, input_items = render.steered_request(decision, instructions, items)
+    return cast("str | None", system), cast("Items", input_items)
+
+
+def has_tail(items: Items) -> bool:
+    """Return True if the last item can hold a text: a computer's screenshot, for example, cannot."""
+    return render.with_tail(items, "") is not None
 
 
 def without_foreign_reasoning(items: Items, is_foreign: Callable[[str], bool]) -> Items:

@@ -16,11 +16,12 @@ from reasonblocks.adapters import HeldRun, Newest, OpenCall, SteeringFlow, adriv
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
 from ._convert import TOOL_FAILED, ToolCalls, completed_step, failed_calls, newest_call_id, outcome_of
-from ._request import reasoning_ids, steered, without_foreign_reasoning
+from ._request import has_tail, reasoning_ids, steered, without_foreign_reasoning
 
 if TYPE_CHECKING:
     from agents import Model
 
+CallArguments = dict[str, Any]
 NO_ROUTING: Mapping[str, object] = MappingProxyType({})
 MAX_CHILDREN = 64
 """Remembered runs of agents that a run's tools called; beyond, the oldest is forgotten."""
@@ -40,6 +41,8 @@ class Call(OpenCall):
     """True if the outgoing request has the guidance already."""
     request: str = ""
     """Identifies the request, if no filter has seen it."""
+    unsteered: CallArguments = field(default_factory=dict)
+    """The arguments of the call without its guidance, for a retry after a refusal."""
     target: Model | None = None
     """The model that the newest attempt calls."""
     waits_for: tuple[str, ...] = ()
@@ -209,10 +212,12 @@ class SteeredRun(HeldRun):
         return StepInput(key=key, completed=done, default_model=own_model, agent_name=self.agent_name)
 
     def say(self, instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
-        """Return the request with its guidance: never as a message of its own where the server would store it."""
-        tail = decision.placement == "tail" and not self._server_managed
+        """Return the request with its guidance: never in the input where the server would store it."""
         with self.session.guard("placing guidance"):
-            return steered(instructions, items, decision, tail=tail)
+            unstored = decision.placement == "system" or not self._server_managed
+            if not unstored or (decision.guidance and decision.placement == "tail" and not has_tail(items)):
+                decision = self.session.without_tail(decision)
+            return steered(instructions, items, decision)
         return instructions, items
 
     def fit(self, items: str | Items, model: str, own_model: str) -> str | Items:

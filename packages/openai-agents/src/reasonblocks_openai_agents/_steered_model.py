@@ -16,9 +16,9 @@ from reasonblocks.exceptions import ConfigError
 
 from ._config import ONLY_REQUESTS, SERVER_MANAGED, new_run
 from ._convert import newest_call_id, task_of
-from ._model import Attempt, CallArguments, CallingModel, as_model, attempt, routed_model
+from ._model import Attempt, CallingModel, as_model, attempt, routed_model
 from ._request import user_message
-from ._steered import CALL, Call, SteeredRun, next_of, waiting_call, with_waiting
+from ._steered import CALL, Call, CallArguments, SteeredRun, next_of, waiting_call, with_waiting
 
 if TYPE_CHECKING:
     from reasonblocks import ReasonBlocks

@@ -33,6 +33,8 @@ class PendingRequest:
     output_tokens: int | None = None
     latency_ms: float | None = None
     answered: bool = False
+    refusal: int = 0
+    """The status with which the provider refused its form: it is sent again without guidance."""
     began: float = 0.0
 
 
@@ -84,8 +86,15 @@ class PendingRequests:
             self._requests.keep(agent_id, PendingRequest(awaited))
         return context(event, decision) if is_look else {}
 
+    def _of(self, decision: StepDecision) -> PendingRequest | None:
+        return next((request for request in self._requests.values() if request.awaited.decision is decision), None)
+
+    def refusal(self, decision: StepDecision) -> int:
+        request = self._of(decision)
+        return request.refusal if request else 0
+
     def measured(self, decision: StepDecision, outcome: StepOutcome) -> StepOutcome:
-        request = next((request for request in self._requests.values() if request.awaited.decision is decision), None)
+        request = self._of(decision)
         if request is None:
             return outcome
         if not request.attempts:
@@ -114,7 +123,7 @@ class PendingRequests:
         model, decision = str(sent.get("model")), request.awaited.decision
         if decision.route is None and not request.awaited.agent_id:
             self._own_model = model
-        told = replace(decision, guidance="") if request.awaited.is_told else decision
+        told = replace(decision, guidance="") if request.awaited.is_told or request.refusal else decision
         changed = steered(sent, told, lambda seal: self._author(seal, model) != model)
         request.began = request.began or time.perf_counter()
         request.attempts += 1

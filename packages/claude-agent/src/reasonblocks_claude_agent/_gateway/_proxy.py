@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from reasonblocks.adapters import REFUSALS
 from reasonblocks.exceptions import ExtraMissing, Unavailable
 
 from ._meter import Meter
@@ -134,6 +135,8 @@ class Gateway:
             raise Unavailable("the model provider", type(exc).__name__) from exc
 
     async def _pour(self, answer: ClientResponse, response: web.StreamResponse, attempt: Attempt | None) -> None:
+        if attempt is not None and answer.status in REFUSALS:
+            attempt.request.refusal = answer.status
         if attempt is not None and answer.status == 200:
             attempt.meter = Meter({name.lower(): value for name, value in answer.headers.items()})
         async for chunk in answer.content.iter_any():

@@ -86,25 +86,27 @@ def steered(body: Body, decision: StepDecision, is_foreign: Callable[[str], bool
 
     It gets no cache breakpoint of ours: the CLI sets up to four itself, and none if caching is switched off.
     """
-    in_system = decision.placement == "system"
-    own = body.get("system")
-    system = render.place(own, decision.guidance if in_system else "", decision.standing_rules, cache_control=False)
     messages: Sequence[Body] = body.get("messages") or ()
     kept = without_foreign_thinking(messages, is_foreign)
-    if decision.guidance and not in_system:
-        kept = with_tail(kept, decision.guidance)
+    told = None
+    if decision.guidance and decision.placement != "system":
+        told = with_tail(kept, decision.guidance)
+    own = body.get("system")
+    guidance = decision.guidance if told is None else ""
+    system = render.place(own, guidance, decision.standing_rules, cache_control=False)
+    kept = kept if told is None else told
     if system is own and kept is messages:
         return body
     return {**body, **({} if system is own else {"system": system}), "messages": kept}
 
 
-def with_tail(messages: Sequence[Body], text: str) -> Sequence[Body]:
+def with_tail(messages: Sequence[Body], text: str) -> Sequence[Body] | None:
     """Return the messages with `text` as last block of the last user message; the CLI's later messages stay."""
     users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
     if not users:
-        return messages
+        return None
     last = messages[users[-1]]
-    joined = {**last, "content": [*blocks_of(last), {"type": "text", "text": text}]}
+    joined = {**last, "content": render.with_guidance(blocks_of(last), text)}
     return [*messages[: users[-1]], joined, *messages[users[-1] + 1 :]]
 
 

@@ -22,7 +22,7 @@ from ._parts import Config
 from ._server import Server
 
 RUN_ID_BYTES = 200
-INSTEAD: tuple[Placement, ...] = ("system", "tail", "context")
+INSTEAD: tuple[Placement, ...] = ("system", "tail", "message", "context")
 """Fallbacks for a client's placement that a run lacks: the first one available is used (BEHAVIOUR section 7)."""
 TASK_CHARS = 2_000
 _TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
@@ -122,7 +122,7 @@ def settings_of(
         org_id=run.org_id,
         routes={} if caps.routing == "none" else names,
         placement=where,
-        look_placement="tail" if "tail" in caps.placements else where,
+        look_placement="message" if "message" in caps.placements else where,
         mode=options.mode or base.mode,
         operator_notes=base.operator_notes and (options.mode or base.mode) == "steer",
         stop_when=base.stop_when if caps.stop else None,

@@ -7,7 +7,7 @@ and the state is unchanged. `faulted` then returns the state and decision with w
 from __future__ import annotations
 
 from ._assess import TEXT_BYTES, amended_calls, completed_step, with_outcome
-from ._decide import KEYS_KEPT, adopted, is_second_look_to_come, key_of, with_note
+from ._decide import KEYS_KEPT, adopted, in_system, is_second_look_to_come, key_of, with_note, without_guidance
 from ._flow import faulted, step_flow
 from ._last import final_fault, final_flow, look_flow
 
@@ -20,10 +20,12 @@ __all__ = [
     "faulted",
     "final_fault",
     "final_flow",
+    "in_system",
     "is_second_look_to_come",
     "key_of",
     "look_flow",
     "step_flow",
     "with_note",
     "with_outcome",
+    "without_guidance",
 ]

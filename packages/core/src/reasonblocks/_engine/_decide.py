@@ -117,6 +117,20 @@ def with_note(state: TraceState, text: str, settings: Settings) -> TraceState:
     return evolve(state, last=noted)
 
 
+def in_system(state: TraceState) -> TraceState:
+    """Return the state whose last decision has its guidance in the system message."""
+    last = state.last
+    if last is None or last.placement == "system":
+        return state
+    at_risk = state.call_tokens if last.guidance else last.cache_tokens_at_risk
+    return evolve(state, last=evolve(last, placement="system", cache_tokens_at_risk=at_risk))
+
+
+def without_guidance(state: TraceState) -> TraceState:
+    """Return the state whose last decision has no guidance: a repeated key gets the call without it."""
+    return state if state.last is None else evolve(state, last=evolve(state.last, injections=(), guidance=""))
+
+
 def blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:
     """Return the decision for a call before which no completed step was assessed."""
     return StepDecision(

@@ -20,7 +20,18 @@ from ._guidance import (
     steered_text,
     tier_injections,
 )
-from ._placement import Block, Content, count_breakpoints, place, steered_request, with_tail
+from ._placement import (
+    NO_TAIL,
+    Block,
+    Content,
+    count_breakpoints,
+    defused,
+    place,
+    steered_request,
+    with_guidance,
+    with_message,
+    with_tail,
+)
 from ._sanitise import folded, sanitise
 
 __all__ = [
@@ -29,10 +40,12 @@ __all__ = [
     "FORMS",
     "FRAME",
     "INJECTION_BYTES",
+    "NO_TAIL",
     "Block",
     "Content",
     "Family",
     "count_breakpoints",
+    "defused",
     "family",
     "fit",
     "folded",
@@ -47,5 +60,7 @@ __all__ = [
     "steered_request",
     "steered_text",
     "tier_injections",
+    "with_guidance",
+    "with_message",
     "with_tail",
 ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from ._lookalikes import LOOKALIKES
 
-NARROW = 0x3000
-"""Code points below this, the alphabets, are all cached; of the ideographs above, only those that change."""
+CACHED = 65_536
+"""Code points whose form is cached, at most: more than a process meets, unless somebody sends it all of Unicode."""
 NESTED = 4
 """Times that an entity's ampersand may itself be an entity, at most."""
 _MARKS = frozenset({"Mn", "Me", "Cc", "Cf"})
@@ -32,13 +32,17 @@ def visible(text: str) -> str:
 def folded(text: str) -> str:
     """Return the folded text; a plain one is only put into lower case."""
     if "&" in text:
-        text = _entity.sub(_decoded, text)
-    return text.lower() if text.isascii() else text.translate(_FOLDED)
+        text = _entity.sub(lambda entity: _decoded(entity[0]), text)
+    return text.lower() if _is_plain(text) else text.translate(_FOLDED)
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and not _CONTROL.search(text)
 
 
 def origins(text: str) -> Sequence[int]:
     """Return, for each character of the folded text and for its end, its position in the original text."""
-    if text.isascii() and "&" not in text:
+    if "&" not in text and _is_plain(text):
         return range(len(text) + 1)
     found: list[int] = []
     for unit in _unit.finditer(text):
@@ -46,10 +50,10 @@ def origins(text: str) -> Sequence[int]:
     return [*found, len(text)]
 
 
-def _decoded(entity: re.Match[str]) -> str:
+@lru_cache(maxsize=1_024)
+def _decoded(text: str) -> str:
     from html import unescape  # it loads two thousand names, and few texts contain an entity
 
-    text = entity[0]
     for _ in range(NESTED + 1):
         text = unescape(text)
     return visible(text)
@@ -62,8 +66,9 @@ class _Visible(dict[int, int | None]):
         char = chr(code)
         kept = char in "\n\t" or (unicodedata.category(char)[0] != "C" and char not in _INVISIBLE)
         value = code if kept else None
-        if code < NARROW:
-            self[code] = value
+        if len(self) >= CACHED:
+            self.clear()
+        self[code] = value
         return value
 
 
@@ -76,8 +81,9 @@ class _Folded(dict[int, str]):
         chars = char if code in looks else unicodedata.normalize("NFKD", char)
         kept = (part for part in chars if part in "\n\t" or unicodedata.category(part) not in _MARKS)
         value = "".join(looks.get(ord(part)) or part.lower() for part in kept)
-        if code < NARROW or value != char:
-            self[code] = value
+        if len(self) >= CACHED:
+            self.clear()
+        self[code] = value
         return value
 
 
@@ -189,3 +195,47 @@ def _without(text: str, spans: Iterable[tuple[int, int]], origin: Sequence[int])
             kept.append(text[at : origin[start]])
         at = max(at, origin[end])
     return "".join((*kept, text[at:]))
+
+
+FORGED_CHARS, FORGED_HEAD = 240, 24
+"""Characters that a forged frame may take, gaps and entities included, and those that are read to rule most out."""
+BRACKETS = (
+    "<[({\u02c2\u1438\u16b2\u2039\u2045\u207d\u208d\u226e\u2329\u2768\u276c\u276e\u2770\u2772\u2774\u27e6\u27e8\u29fc"
+    "\u3008\u300a\u3010\u3014\u3016\u301a\ufd3e\ufe17\ufe35\ufe37\ufe39\ufe3b\ufe3d\ufe3f\ufe47\ufe59\ufe5b\ufe5d\ufe64"
+    "\uff08\uff1c\uff3b\uff5b\U0001d114\U0001d236"
+)
+"""The characters that are folded to one of `OPENING`."""
+_forged = re.compile(rf"[<\[({{](?:{_FRAME})")
+_forged_head = re.compile(r"[<\[({]\s*(?:/\s*)?(?:$|r\s*(?:$|e))")
+_OTHER = r"\s*(?:/\s*)?(?:[!-%'-.0-QS-qs-~]|[rR]\s*[!-%'-DF-df-~])"
+"""Matches plain characters with which no frame goes on after its bracket."""
+_may_open = re.compile(rf"(?:[{re.escape(BRACKETS)}]|{_ENTITY})(?!{_OTHER})")
+
+
+def defuse(text: str) -> str:
+    """Return a foreign text, of any length, with quotes for the brackets of all that looks like our frame.
+
+    Everything else is unchanged, since it is what a tool returned or a user wrote.
+    """
+    kept, at = [], 0
+    for opening in _may_open.finditer(text):
+        start = opening.start()
+        if start < at or folded(opening[0])[:1] not in OPENING:
+            continue
+        if not _forged_head.match(folded(text[start : opening.end() + FORGED_HEAD])):
+            continue
+        window = text[start : start + FORGED_CHARS]
+        if (forged := _forged.match(folded(window))) is not None:
+            kept += [text[at:start], '"REASONBLOCKS"']
+            at = start + _origin(window, forged.end())
+    return "".join((*kept, text[at:])) if kept else text
+
+
+def _origin(text: str, end: int) -> int:
+    """Return the position in the text of the end of that many characters of its folded form."""
+    length = 0
+    for unit in _unit.finditer(text):
+        if length >= end:
+            return unit.start()
+        length += len(folded(unit[0]))
+    return len(text)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._engine import is_second_look_to_come, key_of, look_flow, with_note
+from .._engine import in_system, is_second_look_to_come, key_of, look_flow, with_note, without_guidance
 from .._json import evolve
+from .._render import NO_TAIL
 from .._requests import Flow
 from ..exceptions import ConfigError, ProtocolError
 from ..types import FSMState, Step, StepDecision, StepInput, TraceState
-from ._check_input import checked
+from ._check_input import checked, is_newest
 from ._drive import SteeringFlow, StepInFlight, adrive, drive, ms_since
 from ._log import Reports
 
@@ -89,6 +90,32 @@ class Control(Reports):
         if noted is not last:
             self._log.amend(noted)
         return noted
+
+    def without_tail(self, decision: StepDecision) -> StepDecision:
+        """Return the decision with its guidance in the system message, as in the rest of the run; log it once a run.
+
+        For a call whose last message cannot hold a text: a picture, or an answer that the model is to continue.
+        """
+        self._leave_tail(NO_TAIL)
+        if is_newest(decision, self._state):
+            self._state = in_system(self._state)
+            self._log.amend(self._state.last or decision)
+        return evolve(decision, placement="system")
+
+    def withdraw(self, decision: StepDecision, status: int) -> None:
+        """Withdraw the guidance of a call that the provider refused with HTTP `status`, 400 or 422.
+
+        If the call is tried again, its decision has no guidance. The rest of the run has it in the system message,
+        which every provider accepts. This is logged once a run.
+        """
+        if not decision.guidance or decision.placement == "context":
+            return
+        if is_newest(decision, self._state):
+            self._state = without_guidance(self._state)
+        why = f"the provider refused a request with guidance (HTTP {status}), so that a retry of it has none"
+        if self._settings.placement == "system":
+            self._faults.say("refused", why)
+        self._leave_tail(why)
 
     @property
     def observes(self) -> bool:

@@ -90,13 +90,13 @@ class StepLog:
         return at is not None and self._entries[at].attempts > 0
 
     def amend(self, decision: StepDecision) -> None:
-        """Replace the injections of an entry by those of its decision."""
+        """Replace the injections of an entry, and their placement, by those of its decision."""
         at = self._at(decision.step)
         if at is not None:
             entry = entry_of(decision, 0.0, 0.0, self.judged_by)
             names = ("injections", "injection_sources", "intervention_texts", "injections_dropped", "pattern_ids")
-            told = {name: getattr(entry, name) for name in names}
-            self._entries[at] = evolve(self._entries[at], cache_tokens_at_risk=entry.cache_tokens_at_risk, **told)
+            told = {name: getattr(entry, name) for name in (*names, "placement", "cache_tokens_at_risk")}
+            self._entries[at] = evolve(self._entries[at], **told)
         if self._open_decision is not None and self._open_decision.step == decision.step:
             self._open_decision = decision
 
@@ -232,8 +232,11 @@ class Reports:
 
         For a run that turns out to have no tail. Any other placement is unchanged.
         """
-        if self._settings.placement == "tail":
-            self._settings = evolve(self._settings, placement="system", look_placement="system")
+        self._leave_tail(why, look_placement="system")
+
+    def _leave_tail(self, why: str, **changes: Placement) -> None:
+        if self._settings.placement in ("tail", "message"):
+            self._settings = evolve(self._settings, placement="system", **changes)
             self._say_placement(why)
 
     def placed(self, asked: Placement) -> Self:

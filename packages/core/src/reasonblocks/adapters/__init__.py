@@ -8,7 +8,7 @@ from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive,
 from .._snapshot import decode
 from .._text import bounded, clip, digest
 from ..types import RunFields, RunKeywords, RunOptions
-from ._calls import OpenCall, RoutedModels, call_key, failure_of, same_model
+from ._calls import REFUSALS, OpenCall, RoutedModels, call_key, failure_of, same_model, status_of
 from ._runs import (
     CLOSE_SECONDS,
     AdapterRun,
@@ -26,6 +26,7 @@ __all__ = [
     "ABANDONED",
     "ADAPTERS",
     "CLOSE_SECONDS",
+    "REFUSALS",
     "AdapterRun",
     "Held",
     "HeldRun",
@@ -58,5 +59,6 @@ __all__ = [
     "refuse_foreign",
     "same_model",
     "split_keywords",
+    "status_of",
     "view_of",
 ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
-from .._routing import is_identifier
+from .._routing import attribute, is_identifier
 from .._session import InThread, SteeringFlow, SteeringSession, ms_since
 from ..types import StepDecision, StepOutcome, TraceState
 
@@ -31,6 +31,8 @@ class OpenCall:
     """True if the outcome of this attempt is recorded."""
     error: str | None = None
     """The type of the exception that the newest attempt raised."""
+    withdrawn: bool = False
+    """True after a refusal with a status of `REFUSALS`: a retry has no guidance."""
 
     def start(self) -> None:
         """Begin an attempt: the first one, or a retry."""
@@ -71,6 +73,9 @@ class OpenCall:
         with self.session.guard("recording an error"):
             outcome = failure_of(error, model=self.model, latency_ms=self.latency_ms)
             self.session.end_step(self.decision, outcome)
+            if (status := status_of(error)) in REFUSALS:
+                self.withdrawn = True
+                self.session.withdraw(self.decision, status)
 
 
 def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOutcome:
@@ -79,6 +84,31 @@ def failure_of(error: BaseException, *, model: str, latency_ms: float) -> StepOu
     with suppress(Exception):  # its own `__str__` may raise, and must not hide it
         text = str(error)
     return StepOutcome(model=model, latency_ms=latency_ms, error=f"{name}: {text}" if text else name)
+
+
+REFUSALS = frozenset({400, 422})
+"""The HTTP statuses with which a provider refuses the form of a request (BEHAVIOUR section 7)."""
+_STATUS = ("status_code", "http_status", "status", "code")
+"""The attributes in which providers' clients keep the status of an answer, the clearest name first."""
+MAX_CAUSES = 8
+
+
+def status_of(error: BaseException) -> int:
+    """Return the HTTP status that a provider's client raised, or that is the cause of the error; 0 without one."""
+    found: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if found is None:
+            break
+        response = attribute(found, "response")
+        if isinstance(response, Mapping):  # botocore's
+            response = response.get("ResponseMetadata")
+            if isinstance(response, Mapping) and isinstance(status := response.get("HTTPStatusCode"), int):
+                return status
+        values = (attribute(holder, name) for holder in (found, response) for name in _STATUS)
+        if (status := next((value for value in values if isinstance(value, int) and 100 <= value < 600), 0)) != 0:
+            return status
+        found = found.__cause__ or found.__context__
+    return 0
 
 
 def call_key(state: TraceState) -> str:

@@ -168,7 +168,7 @@ OPTIONS: tuple[Option, ...] = (
         help="retrieve E2 patterns only when something is wrong (off)",
     ),
     Option(setting="standing_rules", flag="--standing-rules", metavar="WHEN", help="first_call or run"),
-    Option(setting="placement", flag="--placement", metavar="WHERE", help="system or tail"),
+    Option(setting="placement", flag="--placement", metavar="WHERE", help="tail, message or system"),
     Option(setting="step_deadline_ms", flag="--step-deadline-ms", read=number, metavar="MS", help="deadline per step"),
     Option(setting="strict", flag="--strict", kind="switch", help="raise faults instead of continuing unsteered (off)"),
     Option(setting="org_id", flag="--org-id", help="the org whose patterns are used"),

@@ -31,8 +31,8 @@ GUIDANCE = (
     " request)"
 )
 MISPLACED = (
-    "these calls have guidance in another place than their entry's `placement` ('system': the system prompt, 'tail':"
-    " the last message), or have none although something was injected"
+    "these calls have guidance in another place than their entry's `placement` ('system': the system prompt, 'tail'"
+    " and 'message': the last message), or have none although something was injected"
 )
 NO_GUIDANCE = "no request holds guidance: put decision.guidance into the request (the harness: into `Seen`)"
 OUTCOME = "the run succeeded, so its outcome must be 'success': call `session.finish()` at the end of a run"
@@ -92,7 +92,7 @@ def misplaced(ran: Ran) -> list[int]:
     found = []
     for entry, seen in zip(ran.log, ran.seen, strict=False):
         injected = bool(entry.injections)
-        wanted = (injected and entry.placement == "system", injected and entry.placement == "tail")
+        wanted = (injected and entry.placement == "system", injected and entry.placement != "system")
         there = (FRAME in seen.system, any(FRAME in text for text in seen.texts))
         if entry.placement != "context" and there != wanted:
             found.append(entry.step)

@@ -19,7 +19,7 @@ class Seen:
     - `system`: the system prompt, with guidance placed there, and without text that the framework adds on its own;
       "" if there is none.
     - `texts`: the texts of all messages after the system prompt, in order. Each tool result is a message, and so is
-      guidance at the tail.
+      guidance with the placement "message".
     - `roles`: the role of each text: "user", "assistant", "tool" (a tool's result) or "system".
     - `raw`: the whole request as text, with a constant in place of ids and times that the framework makes at random.
       An observed run's requests are compared by it with those of a run without steering.

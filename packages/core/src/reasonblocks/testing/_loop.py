@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._client import ReasonBlocks
 from .._json import evolve
-from .._render import place
+from .._render import steered_request
 from .._session import SteeringSession
 from ..types import AdapterCaps, StepDecision, StepInput, StepLogEntry, StepOutcome, ToolCall
 from ._harness import Ran, Seen
@@ -155,14 +155,11 @@ class LoopRun:
         )
 
     def request(self, decision: StepDecision | None, model: str) -> Seen:
-        said, system = list(self.history), self.script.system_prompt
+        said: list[Any] = [{"role": role, "content": text} for role, text in self.history]
+        system: Any = self.script.system_prompt
         if decision is not None:
-            in_system = decision.guidance if decision.placement == "system" else ""
-            placed: Any = place(system, in_system, decision.standing_rules, cache_control=False)
-            system = placed
-            if decision.guidance and not in_system:
-                said.append(("user", decision.guidance))
-        roles, texts = zip(*said, strict=True)
+            system, said = steered_request(decision, system, said)
+        roles, texts = (tuple(message[name] for message in said) for name in ("role", "content"))
         return Seen(model=model, system=system or "", texts=texts, roles=roles, raw=json.dumps([model, system, said]))
 
     def asked(self, decision: StepDecision | None) -> str:

@@ -24,7 +24,7 @@ class FSMState(Enum):
 Transition: TypeAlias = Callable[[FSMState, "tuple[float, ...]"], FSMState]
 Tier: TypeAlias = Literal["e1", "e2", "e3"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
-Placement: TypeAlias = Literal["system", "tail", "context"]
+Placement: TypeAlias = Literal["system", "tail", "message", "context"]
 Routing: TypeAlias = Literal["per_call", "per_turn", "none"]
 Mode: TypeAlias = Literal["steer", "observe"]
 Condition: TypeAlias = Literal["stalled", "over_budget", "caller"]
@@ -204,7 +204,7 @@ class AdapterCaps:
     """
 
     ephemeral: bool = True
-    placements: frozenset[Placement] = frozenset({"system", "tail"})
+    placements: frozenset[Placement] = frozenset({"system", "tail", "message"})
     routing: Routing = "per_call"
     max_guidance_chars: int = 12_000
     tool_errors: bool = True
