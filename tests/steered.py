@@ -9,10 +9,15 @@ from typing import Any
 from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore
 from reasonblocks.types import ETrace, Evaluation, Pattern
 
-__all__ = ["RULE", "speaking", "steering"]
+__all__ = ["RULE", "speaking", "steering", "unguided"]
 
 RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
 MAX_STEPS = 400
+
+
+def unguided(text: str) -> str:
+    """Return the text of a message without the guidance behind it."""
+    return text.partition("\n\n[REASONBLOCKS]")[0]
 
 
 def speaking(at: int, mark: str = "") -> Evaluation:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from reasonblocks.types import FSMState, StepDecision
 from reasonblocks_langchain._models import chat_model, model_name, takes_cache_control
-from reasonblocks_langchain._request import steer, with_tail, without_foreign_thinking
+from reasonblocks_langchain._request import steer, with_message, with_tail, without_foreign_thinking
 from tests.langchain.scripted import ScriptedModel
 
 SAID = StepDecision(step=1, fsm_state=FSMState.NORMAL, guidance="[REASONBLOCKS]\nLook up.", placement="system")
@@ -67,11 +67,17 @@ def test_the_tail_joins_content_blocks_as_a_block() -> None:
     assert last.content == [{"type": "text", "text": "Fix it."}, {"type": "text", "text": "Look up."}]
 
 
-def test_after_a_tool_result_the_tail_is_a_message_of_its_own() -> None:
+def test_after_a_tool_result_the_tail_joins_a_copy_of_it() -> None:
+    result = ToolMessage("ok", tool_call_id="c", id="t1")
+    *before, last = with_tail([*MESSAGES, result], "Look up.")
+    assert before == MESSAGES
+    assert (type(last), last.content, last.id, result.content) == (ToolMessage, "ok\n\nLook up.", "t1", "ok")
+
+
+def test_a_message_of_its_own_follows_a_tool_result() -> None:
     result = ToolMessage("ok", tool_call_id="c")
-    messages = with_tail([*MESSAGES, result], "Look up.")
-    assert messages[-2] is result
-    assert (type(messages[-1]), messages[-1].content) == (HumanMessage, "Look up.")
+    messages = with_message([*MESSAGES, result], "Look up.")
+    assert (messages[-2].content, messages[-1].content, type(messages[-1])) == ("ok", "Look up.", HumanMessage)
 
 
 def test_at_the_tail_the_system_message_is_left_alone() -> None:

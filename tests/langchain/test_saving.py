@@ -179,10 +179,10 @@ def test_a_huge_result_before_short_ones_is_shortened_although_the_cache_is_warm
 
 
 def test_a_last_message_with_guidance_has_no_key() -> None:
-    asked, answer = HumanMessage("Go.", id="h"), AIMessage("Going.", id="a")
-    state: list[AnyMessage] = [asked, answer]
-    assert [part.key for part in request_parts(state, state)] == ["h", "a"]
-    assert [part.key for part in request_parts(with_tail(state, "Look up."), state)] == ["h", "a", None]
+    asked, result = HumanMessage("Go.", id="h"), ToolMessage("Gone.", tool_call_id="c", id="t")
+    state: list[AnyMessage] = [asked, result]
+    assert [part.key for part in request_parts(state, state)] == ["h", "t"]
+    assert [part.key for part in request_parts(with_tail(state, "Look up."), state)] == ["h", None]
     assert [part.key for part in request_parts(with_tail(state[:1], "Look up."), state[:1])] == [None]
     assert request_parts([], []) == []
 

@@ -47,7 +47,7 @@ from tests.openai_agents.world import (
     streamed,
     whole_and_streamed,
 )
-from tests.steered import steering
+from tests.steered import steering, unguided
 
 OFTEN: dict[str, Any] = {"model_routing": {"NORMAL": "strong"}, "standing_rules": "run", "second_look": True}
 """Options with which steering would touch every request."""
@@ -313,7 +313,7 @@ def test_the_tool_of_a_stopped_agent_can_word_why(way: str) -> None:
     tool = as_tool(named("inner", look), failure_error_function=worded)
     with place(answer, way) as here:
         here.run(steering(stop_when=enough(2, "inner")), named("outer", tool))
-        assert list(here.requests[-1].tool_outputs.values()) == ["Stopped: enough"]
+        assert list(map(unguided, here.requests[-1].tool_outputs.values())) == ["Stopped: enough"]
 
 
 @whole_and_streamed

@@ -40,7 +40,7 @@ from tests.openai_agents.world import (
     streamed,
     whole_and_streamed,
 )
-from tests.steered import steering
+from tests.steered import steering, unguided
 
 # ------------------------------------------------------------ errors of the model
 
@@ -398,3 +398,27 @@ def test_a_cancelled_run_is_abandoned_when_its_client_is_closed(way: str) -> Non
     rb, run = cancelled(way, cancel)
     rb.close()
     assert run.outcome == "failure: abandoned"
+
+
+REFUSED = Turn(error=ProviderError("roles must alternate", status=400))
+
+
+@every_way
+def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_the_instructions(way: str) -> None:
+    retrying = ModelSettings(
+        retry=ModelRetrySettings(
+            max_retries=1,
+            backoff={"initial_delay": 0.0, "jitter": False},
+            policy=retry_policies.http_status([400]),
+        )
+    )
+    with place(one_by_one(looks(1)[0], REFUSED, *looks(5, "more")), way) as here:
+        run = steering_of(here.run(steering(), fixer(model_settings=retrying)))
+        assert here.guided[:3] == [True, True, False]
+        refused, again = here.requests[1:3]
+        assert again.texts == tuple(map(unguided, refused.texts))
+        told = [at for at, entry in enumerate(run.step_log) if at > 1 and entry.intervention_texts]
+        assert told, "the run goes on being steered"
+        assert all("[REASONBLOCKS]" in here.requests[at + 1].system for at in told)
+    assert (run.step_log[1].attempts, run.step_log[1].error) == (2, None)
+    assert {entry.placement for entry in run.step_log[2:]} == {"system"}

@@ -34,7 +34,7 @@ from tests.openai_agents.world import (
     since,
     whole_and_streamed,
 )
-from tests.steered import steering
+from tests.steered import steering, unguided
 
 IDS = re.compile(r'"(?:resp|msg|fc|rs|chatcmpl)_[0-9a-f]+"')
 
@@ -296,7 +296,7 @@ def test_the_callers_error_formatter_words_the_error(way: str) -> None:
         config = here.config(tool_error_formatter=formatted)
         result = here.run(steering(), fixer(tools=[crash]), run_config=config)
         assert steering_of(result).outcome == "success"
-        assert (here.requests[1].texts[-2], asked) == ("It is broken.", ["c0"])
+        assert (unguided(here.requests[1].texts[-1]), asked) == ("It is broken.", ["c0"])
 
 
 @DICTIONARY

@@ -32,7 +32,7 @@ from tests.openai_agents.world import (
     said,
     whole_and_streamed,
 )
-from tests.steered import steering
+from tests.steered import steering, unguided
 
 NEXT = "And what of the docs?"
 PLACEMENTS = pytest.mark.parametrize("placement", ["system", "tail"])
@@ -108,7 +108,7 @@ def test_a_sessions_second_run_begins_anew(way: str) -> None:
     with place(one_by_one(*looks(2), *looks(2, "again")), way) as here, session() as kept:
         first = steering_of(here.run(rb, fixer(), session=kept))
         second = steering_of(here.run(rb, fixer(), NEXT, session=kept))
-        assert [asked.texts[0] for asked in here.requests] == [TASK] * 6
+        assert [unguided(asked.texts[0]) for asked in here.requests] == [TASK] * 6
         assert here.guided == [True, True, False] * 2
     for run in (first, second):
         assert [entry.difficulty for entry in run.step_log] == [None, 0.4, 0.4]

@@ -20,7 +20,7 @@ from reasonblocks.testing import Turn, tool_call
 from reasonblocks_openai_agents import memory_tools, steering_of
 from tests.findings import FailingFindings
 from tests.openai_agents.world import Place, by_model, call, every_way, fixer, in_turn, look, place, said
-from tests.steered import steering
+from tests.steered import steering, unguided
 
 NOTE = "The tests run with `make check`; pytest alone misses the plugins."
 STORE = call("memory_store", "s1", "I note that.", content=NOTE, file_path="Makefile", finding_type="command")
@@ -51,8 +51,8 @@ def ran(at: Place, memory: CodebaseMemory, *, is_steered: bool) -> list[str]:
 def outputs(at: Place) -> list[str]:
     body = at.requests[-1].body
     if "input" in body:
-        return [item["output"] for item in body["input"] if item.get("type") == "function_call_output"]
-    return [message["content"] for message in body["messages"] if message["role"] == "tool"]
+        return [unguided(item["output"]) for item in body["input"] if item.get("type") == "function_call_output"]
+    return [unguided(message["content"]) for message in body["messages"] if message["role"] == "tool"]
 
 
 @every_way

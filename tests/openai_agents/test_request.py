@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from agents import RunContextWrapper
 from agents.models.fake_id import FAKE_RESPONSES_ID
+from agents.run_config import ModelInputData
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseReasoningItem
@@ -16,7 +17,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import FSMState, StepDecision
 from reasonblocks_openai_agents import steering_of
 from reasonblocks_openai_agents._request import reasoning_ids, steered, without_foreign_reasoning
-from tests.openai_agents.world import PROMPT, every_way, fixer, in_turn, looks, place, whole_and_streamed
+from tests.openai_agents.world import PROMPT, every_way, fixer, in_turn, looks, place, said, whole_and_streamed
 from tests.steered import steering
 
 # ------------------------------------------------------------ changes of a request
@@ -51,18 +52,18 @@ def test_instructions_come_first_then_rules_then_guidance(
     instructions: str | None, rules: str, guidance: str, said: str | None
 ) -> None:
     given = decision(rules=rules, guidance=guidance)
-    assert steered(instructions, ITEMS, given, tail=False) == (said, ITEMS)
+    assert steered(instructions, ITEMS, given) == (said, ITEMS)
 
 
-def test_the_tail_is_one_more_message() -> None:
+def test_the_tail_is_behind_the_text_of_the_last_message() -> None:
     given = decision(rules="Rules.", guidance="Read it.", tail=True)
-    said = steered("You fix bugs.", ITEMS, given, tail=True)
-    assert said == ("You fix bugs.\n\nRules.", [*ITEMS, {"role": "user", "content": "Read it."}])
+    said = steered("You fix bugs.", ITEMS, given)
+    assert said == ("You fix bugs.\n\nRules.", [{"role": "user", "content": "Fix it.\n\nRead it."}])
     assert ITEMS == [{"role": "user", "content": "Fix it."}]
 
 
 def test_without_guidance_the_items_are_the_very_same() -> None:
-    assert steered("You fix bugs.", ITEMS, decision(tail=True), tail=True)[1] is ITEMS
+    assert steered("You fix bugs.", ITEMS, decision(tail=True))[1] is ITEMS
 
 
 # ------------------------------------------------------------ reasoning that another model signed
@@ -241,3 +242,19 @@ def test_an_option_that_nobody_knows_is_refused_with_the_nearest_one() -> None:
         with pytest.raises(ConfigError, match="run_id"):
             here.run(steering(), fixer(), runid="x")
         assert here.requests == []
+
+
+@whole_and_streamed
+def test_a_screenshot_holds_no_guidance_so_that_it_is_in_the_instructions(way: str) -> None:
+    shot = {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}
+
+    def replaced(data: Any) -> Any:
+        return ModelInputData(input=[*data.model_data.input, shot], instructions=data.model_data.instructions)
+
+    with place(in_turn(said()), way) as here:
+        config = here.config(call_model_input_filter=replaced)
+        run = steering_of(here.run(steering(), fixer(), run_config=config))
+        (asked,) = here.requests
+        assert asked.body["input"][-1] == shot
+        assert "[REASONBLOCKS]" in asked.system
+    assert [entry.placement for entry in run.step_log] == ["system"]

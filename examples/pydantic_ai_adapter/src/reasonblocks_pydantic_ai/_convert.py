@@ -15,13 +15,16 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    RetryFeedbackPart,
     ThinkingPart,
+    ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.usage import RequestUsage
 
 from reasonblocks.adapters import same_model
+from reasonblocks.render import defused, with_guidance
 from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
 
@@ -91,19 +94,47 @@ def usage_of(used: RequestUsage) -> Usage:
 
 
 def steered(request: ModelRequestContext, decision: StepDecision) -> ModelRequestContext:
-    """Return a copy of the request with its guidance: in the instructions, after their cached part, or at the tail."""
-    last = request.messages[-1]
-    tail = decision.placement == "tail"
-    texts = [(decision.standing_rules, False), ("" if tail else decision.guidance, True)]
-    added = [InstructionPart(content=text, dynamic=dynamic) for text, dynamic in texts if text]
-    if added:
+    """Return a copy of the request with its guidance: in the last message, or in the instructions after what is cached.
+
+    It is in the instructions, too, if the last message cannot hold it.
+    """
+    last, added = request.messages[-1], None
+    if decision.guidance and decision.placement != "system" and isinstance(last, ModelRequest):
+        own = decision.placement == "message" or request.model.system == "anthropic"  # which takes a block of its own
+        added = _with_guidance(last.parts, decision.guidance, own=own)
+    texts = [(decision.standing_rules, False), (decision.guidance if added is None else "", True)]
+    instructions = [InstructionPart(content=text, dynamic=dynamic) for text, dynamic in texts if text]
+    if instructions:
         parameters = request.model_request_parameters
-        parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), *added])
+        parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), *instructions])
         request = replace(request, model_request_parameters=replace(parameters, instruction_parts=parts))
-    if tail and decision.guidance and isinstance(last, ModelRequest):
-        last = replace(last, parts=[*last.parts, UserPromptPart(content=decision.guidance)])
-        request = replace(request, messages=[*request.messages[:-1], last])
+    if added is not None:
+        request = replace(request, messages=[*request.messages[:-1], replace(last, parts=added)])
     return request
+
+
+def _with_guidance(parts: Sequence[Any], guidance: str, *, own: bool) -> list[Any] | None:
+    """Return a message's parts with the guidance at the end of the last one, or as one of its `own`.
+
+    None if the last part cannot hold it. The SDK makes a message of each part for most providers.
+    """
+    last = parts[-1] if parts else None
+    if last is None or (own and not isinstance(last, UserPromptPart)):
+        return [*map(_defused, parts), UserPromptPart(content=guidance)]
+    if not isinstance(last, (UserPromptPart, ToolReturnPart, RetryFeedbackPart)):
+        return None
+    content: Any = last.content
+    if isinstance(last, ToolReturnPart) and not isinstance(content, (str, list)):
+        content = last.model_response_str(wrap_if_error=False)
+    if isinstance(content, str):
+        return [*parts[:-1], replace(last, content=with_guidance(content, guidance))]
+    if isinstance(last, RetryFeedbackPart):
+        return None
+    return [*parts[:-1], replace(last, content=[*defused(list(content)), guidance])]
+
+
+def _defused(part: Any) -> Any:
+    return replace(part, content=defused(part.content)) if isinstance(part, BaseToolReturnPart) else part
 
 
 def without_foreign_thinking(request: ModelRequestContext, model: str) -> ModelRequestContext:

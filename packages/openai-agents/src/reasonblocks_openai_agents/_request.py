@@ -21,7 +21,8 @@ NO_MODEL = {"model": ""}
 def steered(instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
     """Return a call's instructions and input with its guidance, placed as the decision says."""
     system, input_items = render.steered_request(decision, instructions, items)
-    return cast("str | None", system), cast("Items", input_items)
+    in_input = decision.guidance and decision.placement != "system"
+    return cast("str | None", system), cast("Items", input_items) if in_input else items
 
 
 def has_tail(items: Items) -> bool:
