@@ -15,12 +15,13 @@ from collections.abc import AsyncIterable, AsyncIterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunFields, RunKeywords, split_keywords
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions, Message, Transport
     from typing_extensions import Unpack
+
+    from reasonblocks import ReasonBlocks
 
     from ._client import Mode, SteeredClaudeClient
     from ._memory import memory_server

@@ -82,12 +82,12 @@ class ExtraMissing(ReasonBlocksError, ImportError):
 
 
 class ForeignDistribution(ReasonBlocksError, ImportError):
-    """Another product, which overwrites our import package, is installed. `distribution`."""
+    """Another product, which overwrites our import package, is installed. `distribution`, `path` (of its metadata)."""
 
-    def __init__(self, distribution: str) -> None:
-        self.distribution = distribution
+    def __init__(self, distribution: str, path: str) -> None:
+        self.distribution, self.path = distribution, path
         super().__init__(
-            f"the distribution {distribution!r} is installed; it is another product that overwrites "
+            f"the distribution {distribution!r} is installed ({path}); it is another product that overwrites "
             f"our package: pip uninstall {distribution}, then in a clone of ReasonBlocks: "
             "pip install --force-reinstall --no-deps ./packages/core"
         )

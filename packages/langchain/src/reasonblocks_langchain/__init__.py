@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunOptions, RunView
 from reasonblocks.types import JSON, Mode, Placement
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
+    from reasonblocks import ReasonBlocks
     from reasonblocks.memory import CodebaseMemory
 
     from ._middleware import SteeringMiddleware

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from agents.run_config import RunOptions as RunnerKeywords
     from typing_extensions import Unpack
 
+    from reasonblocks import ReasonBlocks
     from reasonblocks.memory import CodebaseMemory
 
     from ._hooks import RecordingHooks
