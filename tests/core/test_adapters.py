@@ -12,7 +12,7 @@ import pytest
 
 from reasonblocks import ReasonBlocks, StepOutcome
 from reasonblocks.adapters import RunKeywords, RunOptions, failure_of, same_model
-from reasonblocks.exceptions import ConfigError
+from reasonblocks.exceptions import ConfigError, UnknownKeyword
 from reasonblocks.types import JSON
 from tests.core.world import client, run
 
@@ -73,11 +73,16 @@ def test_what_is_no_run_options_is_refused() -> None:
         client().session("r")  # type: ignore[arg-type]  # on purpose
 
 
-def test_a_keyword_that_is_no_option_is_a_type_error() -> None:
+def test_a_keyword_that_is_no_option_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UnknownKeyword, match="did you mean 'agent_name'"):
+        client().session(agent_nam="x")  # type: ignore[call-arg]  # on purpose
+    with pytest.raises(UnknownKeyword, match="did you mean 'snapshot'"):
+        client().session(RunOptions(), snapshop={})  # type: ignore[call-arg]  # on purpose
+
+
+def test_an_unknown_keyword_is_also_the_type_error_that_python_raises() -> None:
     with pytest.raises(TypeError, match="agent"):
         client().session(agent="x")  # type: ignore[call-arg]  # on purpose
-    with pytest.raises(TypeError, match="agent"):
-        client().session(RunOptions(), agent="x")  # type: ignore[call-arg]  # on purpose
 
 
 def test_a_session_goes_on_from_a_snapshot() -> None:

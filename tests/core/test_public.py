@@ -40,7 +40,7 @@ PROMISED = {
     "reasonblocks.exceptions": """
         AdapterMissing BadAnswer ConfigError DeadlineExceeded EventError ExtraMissing ForeignDistribution
         ProtocolError ReasonBlocksError RecordError Refused RunStopped SnapshotError StaleKey StoreError StoreFull
-        SwitchedOff Unavailable
+        SwitchedOff Unavailable UnknownKeyword
     """,
     "reasonblocks.events": """
         Event RunFinish RunStart StepEvent completed_of event_of step_event

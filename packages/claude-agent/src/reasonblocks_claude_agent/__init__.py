@@ -50,6 +50,7 @@ def query(
     """
     from ._client import SteeredClaudeClient, messages_of
 
+    split_keywords("query", run, ["prompt", "options", "transport", "snapshots"])  # an error names this function
     client = SteeredClaudeClient(rb, options, transport, mode=mode, snapshots=snapshots, **run)
     return messages_of(client, prompt)
 
@@ -73,7 +74,7 @@ def claude_hooks(
     from ._sessions import check
     from ._steering import HOOKS_CAPS, Steering
 
-    own, _ = split_keywords("claude_hooks", run)
+    own, _ = split_keywords("claude_hooks", run, ["options", "snapshots"])
     check(rb, own, HOOKS_CAPS)
     return Steering(rb, own, options or ClaudeAgentOptions(), snapshots=snapshots)
 

@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ._discovery import ADAPTERS, find_adapter, installed_methods, load_adapters
 from ._foreign import refuse_foreign
+from ._keywords import with_known_keywords
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from reasonblocks_claude_agent import claude_hooks
+    from reasonblocks_langchain import middleware
+    from reasonblocks_openai_agents import openai_hooks, openai_model, openai_run, openai_run_streamed, openai_run_sync
 
     from ._config import CalibrationSource, OnInjection, ProfileSource, StandingRules, StopWhen
     from ._session import Backends, SteeringSession
@@ -74,6 +79,7 @@ class ReasonBlocks:
     server without httpx, and `ForeignDistribution` if the other product called `reasonblocks` is installed.
     """
 
+    @with_known_keywords
     def __init__(
         self,
         *,
@@ -294,6 +300,15 @@ class ReasonBlocks:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    if TYPE_CHECKING:  # `__getattr__` finds them; without their adapter, their type is `Any`
+        claude_hooks = claude_hooks
+        middleware = middleware
+        openai_hooks = openai_hooks
+        openai_model = openai_model
+        openai_run = openai_run
+        openai_run_streamed = openai_run_streamed
+        openai_run_sync = openai_run_sync
 
     def __getattr__(self, name: str) -> Any:
         """Return the method of an installed adapter, such as `rb.middleware`."""

@@ -28,6 +28,7 @@ __all__ = [
     "StoreFull",
     "SwitchedOff",
     "Unavailable",
+    "UnknownKeyword",
 ]
 
 
@@ -55,6 +56,10 @@ class ConfigError(ReasonBlocksError, ValueError):
         near = nearest(name, names)
         hint = f"did you mean {near!r}? " if near else ""
         return cls(what, name, f"unknown; {hint}valid: {', '.join(names)}")
+
+
+class UnknownKeyword(ConfigError, TypeError):
+    """A keyword that a function does not take: its name is the `value`. A `TypeError`, too, as Python's own error."""
 
 
 class AdapterMissing(ReasonBlocksError, AttributeError):

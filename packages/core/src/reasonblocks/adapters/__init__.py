@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._discovery import ADAPTERS, find_adapter
 from .._foreign import refuse_foreign
+from .._keywords import split_keywords
 from .._routing import attribute, is_identifier, model_name
 from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
 from .._snapshot import decode
@@ -19,7 +20,6 @@ from ._runs import (
     Runs,
     SteeringFace,
     SteeringHandle,
-    split_keywords,
     view_of,
 )
 
