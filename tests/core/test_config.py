@@ -21,7 +21,7 @@ import reasonblocks
 from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
 from reasonblocks._config import configure
 from reasonblocks._fsm import DifficultyFSM
-from reasonblocks.exceptions import BadAnswer, ConfigError
+from reasonblocks.exceptions import BadAnswer, ConfigError, UnknownKeyword
 from reasonblocks.starter import starter_patterns
 from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
 from tests.core.world import RecordingSink, client, pattern, run
@@ -145,8 +145,8 @@ def test_every_argument_has_a_wrong_value_above() -> None:
     assert arguments == {name for name, _ in WRONG}
 
 
-def test_an_unknown_argument_is_refused() -> None:
-    with pytest.raises(TypeError, match="fsm_treshold"):
+def test_an_unknown_argument_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UnknownKeyword, match="did you mean 'fsm_thresholds'"):
         ReasonBlocks(fsm_treshold=0.1)  # type: ignore[call-arg]  # the point
 
 

@@ -40,7 +40,7 @@ PROMISED = {
     "reasonblocks.exceptions": """
         AdapterMissing BadAnswer ConfigError DeadlineExceeded EventError ExtraMissing ForeignDistribution
         ProtocolError ReasonBlocksError RecordError Refused RunStopped SnapshotError StaleKey StoreError StoreFull
-        SwitchedOff Unavailable
+        SwitchedOff Unavailable UnknownKeyword
     """,
     "reasonblocks.events": """
         Event RunFinish RunStart StepEvent completed_of event_of step_event
@@ -63,7 +63,7 @@ PROMISED = {
         ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall RoutedModels RunFields
         RunKeywords RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute bounded
         call_key clip decode digest drive failure_of find_adapter is_identifier model_name ms_since
-        refuse_foreign same_model split_keywords view_of
+        same_model split_keywords view_of
     """,
     "reasonblocks.backends.embed": """
         CallableEmbedder FastEmbedEmbedder HashEmbedder Model2VecEmbedder OpenAIEmbedder SentenceTransformerEmbedder

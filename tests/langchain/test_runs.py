@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.exceptions import ConfigError, ForeignDistribution, ProtocolError
+from reasonblocks.exceptions import ConfigError, ProtocolError
 from reasonblocks.testing import ScriptedStore
 from reasonblocks.types import FSMState
 from reasonblocks_langchain import SteeringMiddleware, middleware
@@ -304,15 +303,6 @@ def test_importing_the_package_loads_no_framework() -> None:
     code = "import sys, reasonblocks_langchain; print('langchain' in sys.modules, 'langgraph' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.split() == ["False", "False"]
-
-
-def test_a_product_that_overwrites_our_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tmp_path / "reasonblocks-1.0.dist-info"
-    found.mkdir()
-    (found / "METADATA").write_text("Metadata-Version: 2.1\nName: reasonblocks\nVersion: 1.0\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ForeignDistribution):
-        middleware(steering())
 
 
 def test_the_public_names_are_those_listed() -> None:

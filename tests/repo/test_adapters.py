@@ -1,11 +1,14 @@
-"""The core says rightly which of our packages brings which method of `rb`."""
+"""Which of our packages brings which method of `rb`, and that they refuse a core that was overwritten."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from reasonblocks._files import loads
 from reasonblocks.adapters import ADAPTERS
+from tests.foreign import failed, install_over_ours, refusal
 
 ROOT = Path(__file__).parents[2]
 GROUP = "reasonblocks.adapters"
@@ -22,3 +25,9 @@ def offered() -> dict[str, str]:
 
 def test_the_core_knows_which_package_brings_which_method() -> None:
     assert offered() == ADAPTERS
+
+
+@pytest.mark.parametrize("distribution", sorted({*ADAPTERS.values()}))
+def test_an_adapter_refuses_a_product_that_has_overwritten_the_core(distribution: str, tmp_path: Path) -> None:
+    code = f"import {distribution.replace('-', '_')}"
+    assert failed(code, install_over_ours(tmp_path)) == refusal(tmp_path)

@@ -58,13 +58,6 @@ def test_an_adapter_without_its_framework_is_told(install: Callable[..., None]) 
     assert (found.framework, found.framework_version) == ("nowhere-at-all", None)
 
 
-def test_the_foreign_distribution_is_a_problem(install: Callable[..., None], command: Command) -> None:
-    install("reasonblocks", "9.9")
-    done = command("doctor")
-    assert done.code == 1
-    assert "pip uninstall reasonblocks" in done.err
-
-
 def test_adapters_of_another_version_are_warned_of(install: Callable[..., None]) -> None:
     install("reasonblocks-core", "0.2")
     install("reasonblocks-langchain", "0.1", entry="middleware = reasonblocks_langchain:middleware")

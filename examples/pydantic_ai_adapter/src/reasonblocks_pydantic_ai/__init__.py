@@ -59,7 +59,7 @@ def pydantic_ai(
     `snapshot` is the result of `.trace.snapshot()` when a run paused for an approval; the first run resumes from it.
     Raises `ConfigError` for a wrong option, `SnapshotError` for a snapshot that cannot be read.
     """
-    wanted, _ = split_keywords("pydantic_ai", options)
+    wanted, _ = split_keywords("pydantic_ai", options, ["snapshot"])
     wanted.check(rb, snapshot)
     if snapshot is not None:
         decode(snapshot)  # raises here; within a run the error would only be logged

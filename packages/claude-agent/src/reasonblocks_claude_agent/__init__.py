@@ -15,12 +15,13 @@ from collections.abc import AsyncIterable, AsyncIterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunFields, RunKeywords, split_keywords
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions, Message, Transport
     from typing_extensions import Unpack
+
+    from reasonblocks import ReasonBlocks
 
     from ._client import Mode, SteeredClaudeClient
     from ._memory import memory_server
@@ -49,6 +50,7 @@ def query(
     """
     from ._client import SteeredClaudeClient, messages_of
 
+    split_keywords("query", run, ["prompt", "options", "transport", "snapshots"])  # an error names this function
     client = SteeredClaudeClient(rb, options, transport, mode=mode, snapshots=snapshots, **run)
     return messages_of(client, prompt)
 
@@ -72,7 +74,7 @@ def claude_hooks(
     from ._sessions import check
     from ._steering import HOOKS_CAPS, Steering
 
-    own, _ = split_keywords("claude_hooks", run)
+    own, _ = split_keywords("claude_hooks", run, ["options", "snapshots"])
     check(rb, own, HOOKS_CAPS)
     return Steering(rb, own, options or ClaudeAgentOptions(), snapshots=snapshots)
 

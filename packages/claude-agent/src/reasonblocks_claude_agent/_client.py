@@ -152,7 +152,7 @@ class SteeredClaudeClient(ClaudeSDKClient):
 
 
 def _run_options(mode: Mode, run: RunFields) -> RunOptions:
-    given, _ = split_keywords("SteeredClaudeClient", run)
+    given, _ = split_keywords("SteeredClaudeClient", run, ["options", "transport", "snapshots"])
     return replace(given, mode=RUN_MODES.get(mode))
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ._foreign import refuse_foreign
+
 if TYPE_CHECKING:
     from ._client import ReasonBlocks
     from ._fsm import DifficultyFSM, Thresholds
@@ -93,6 +95,8 @@ _HOMES = {
     "TraceStateManager": "_session",
 }
 """The module of each name; the others are in `types`."""
+
+refuse_foreign()
 
 
 def __getattr__(name: str) -> object:

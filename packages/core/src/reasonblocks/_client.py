@@ -11,10 +11,16 @@ from contextlib import AbstractContextManager
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from ._discovery import ADAPTERS, find_adapter, installed_methods, load_adapters, refuse_foreign
+from ._discovery import ADAPTERS, find_adapter, installed_methods, load_adapters
+from ._foreign import refuse_foreign
+from ._keywords import with_known_keywords
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from reasonblocks_claude_agent import claude_hooks
+    from reasonblocks_langchain import middleware
+    from reasonblocks_openai_agents import openai_hooks, openai_model, openai_run, openai_run_streamed, openai_run_sync
 
     from ._config import CalibrationSource, OnInjection, ProfileSource, StandingRules, StopWhen
     from ._session import Backends, SteeringSession
@@ -70,10 +76,11 @@ class ReasonBlocks:
 
     Environment variables for absent arguments: REASONBLOCKS_API_KEY, REASONBLOCKS_BASE_URL, REASONBLOCKS_STRICT,
     REASONBLOCKS_HOME (the folder of that file, by default ~/.reasonblocks), QDRANT_URL, QDRANT_API_KEY.
-    REASONBLOCKS_DISABLED=1 disables steering. Raises `ConfigError` for an invalid value, and `ExtraMissing` for a
-    server without httpx.
+    REASONBLOCKS_DISABLED=1 disables steering. Raises `ConfigError` for an invalid value, `ExtraMissing` for a
+    server without httpx, and `ForeignDistribution` if the other product called `reasonblocks` is installed.
     """
 
+    @with_known_keywords
     def __init__(
         self,
         *,
@@ -110,8 +117,8 @@ class ReasonBlocks:
         step_deadline_ms: float = 800,
         strict: bool | None = None,
     ) -> None:
-        # Imported here, so that `from reasonblocks import ReasonBlocks` is cheap; never inside a step.
-        from ._config import Assignments, configure
+        refuse_foreign()
+        from ._config import Assignments, configure  # here, so that importing this class is cheap; never in a step
         from ._session import Faults, OpenRuns, Telemetry
 
         self._config = configure(
@@ -229,12 +236,11 @@ class ReasonBlocks:
     ) -> None:
         """Validate run options where an adapter receives them, before there is a run.
 
-        Raises `ConfigError`; and `ForeignDistribution` if the other product called `reasonblocks` is installed.
+        Raises `ConfigError`.
         """
         from ._config import check_options, condition, run_info, settings_of
         from .types import AdapterCaps
 
-        refuse_foreign()
         check_options(options, snapshot)
         condition("interrupt_when", interrupt_when, self._config.settings.token_budget)
         settings_of(self._config, run_info(self._config, options, "", {}), AdapterCaps(), options)
@@ -295,6 +301,15 @@ class ReasonBlocks:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    if TYPE_CHECKING:  # `__getattr__` finds them; without their adapter, their type is `Any`
+        claude_hooks = claude_hooks
+        middleware = middleware
+        openai_hooks = openai_hooks
+        openai_model = openai_model
+        openai_run = openai_run
+        openai_run_streamed = openai_run_streamed
+        openai_run_sync = openai_run_sync
 
     def __getattr__(self, name: str) -> Any:
         """Return the method of an installed adapter, such as `rb.middleware`."""

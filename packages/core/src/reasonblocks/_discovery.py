@@ -1,4 +1,4 @@
-"""Finds installed adapters, and refuses a distribution that would overwrite this package."""
+"""Finds installed adapters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from .exceptions import AdapterMissing, ForeignDistribution
+from .exceptions import AdapterMissing
 
 ADAPTER_GROUP = "reasonblocks.adapters"
 ADAPTERS = {
@@ -22,7 +22,6 @@ ADAPTERS = {
 """The distribution that provides each method of `rb`."""
 FIRST_CALLED_IN_A_STEP = {"agents": "openai_run", "claude_agent_sdk": "claude_hooks"}
 """Frameworks, by their module, whose adapter may first be called in an event loop; each with one of its methods."""
-FOREIGN = "reasonblocks"
 
 _FOUND: dict[str, Callable[..., Any]] = {}
 
@@ -67,14 +66,3 @@ def load_adapters() -> None:
     for framework, method in FIRST_CALLED_IN_A_STEP.items():
         if framework in sys.modules and method not in _FOUND:
             _loaded(method)
-
-
-def refuse_foreign() -> None:
-    """Raise `ForeignDistribution` if the other product called `reasonblocks` is installed."""
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        distribution(FOREIGN)
-    except PackageNotFoundError:
-        return
-    raise ForeignDistribution(FOREIGN)

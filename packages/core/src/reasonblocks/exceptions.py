@@ -28,6 +28,7 @@ __all__ = [
     "StoreFull",
     "SwitchedOff",
     "Unavailable",
+    "UnknownKeyword",
 ]
 
 
@@ -57,6 +58,10 @@ class ConfigError(ReasonBlocksError, ValueError):
         return cls(what, name, f"unknown; {hint}valid: {', '.join(names)}")
 
 
+class UnknownKeyword(ConfigError, TypeError):
+    """A keyword that a function does not take: its name is the `value`. A `TypeError`, too, as Python's own error."""
+
+
 class AdapterMissing(ReasonBlocksError, AttributeError):
     """A method of `rb` whose adapter is not installed. `method`, `distribution`, `folder` (in a clone)."""
 
@@ -82,12 +87,12 @@ class ExtraMissing(ReasonBlocksError, ImportError):
 
 
 class ForeignDistribution(ReasonBlocksError, ImportError):
-    """Another product, which overwrites our import package, is installed. `distribution`."""
+    """Another product, which overwrites our import package, is installed. `distribution`, `path` (of its metadata)."""
 
-    def __init__(self, distribution: str) -> None:
-        self.distribution = distribution
+    def __init__(self, distribution: str, path: str) -> None:
+        self.distribution, self.path = distribution, path
         super().__init__(
-            f"the distribution {distribution!r} is installed; it is another product that overwrites "
+            f"the distribution {distribution!r} is installed ({path}); it is another product that overwrites "
             f"our package: pip uninstall {distribution}, then in a clone of ReasonBlocks: "
             "pip install --force-reinstall --no-deps ./packages/core"
         )

@@ -1,17 +1,21 @@
-"""Steers agents made by LangChain's `create_agent`: `rb.middleware(...)`, or `middleware(rb, ...)` with its types."""
+"""Steers agents made by LangChain's `create_agent`: `rb.middleware(...)`, which calls `middleware` here.
+
+The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
+placement, mode, traceparent, experiment_id, unit_id, on_fraction`, are those of every adapter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from reasonblocks import ReasonBlocks
-from reasonblocks.adapters import RunOptions, RunView
-from reasonblocks.types import JSON, Mode, Placement
+from reasonblocks.adapters import RunKeywords, RunView, split_keywords
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
+    from typing_extensions import Unpack
 
+    from reasonblocks import ReasonBlocks
     from reasonblocks.memory import CodebaseMemory
 
     from ._middleware import SteeringMiddleware
@@ -23,22 +27,8 @@ __all__ = ["SteeringMiddleware", "TokenSavingMiddleware", "memory_tools", "middl
 def middleware(
     rb: ReasonBlocks,
     *,
-    run_id: str | None = None,
-    agent_name: str | None = None,
-    task: str | None = None,
-    model: str | None = None,
-    codebase_id: str | None = None,
-    org_id: str | None = None,
-    project_id: str | None = None,
-    task_profile: str | None = None,
-    metadata: Mapping[str, JSON] | None = None,
-    placement: Placement | None = None,
-    mode: Mode | None = None,
-    traceparent: str | None = None,
-    experiment_id: str | None = None,
-    unit_id: str | None = None,
-    on_fraction: float | None = None,
     interrupt_when: Literal["stalled", "over_budget"] | Callable[[RunView], str | None] | None = None,
+    **options: Unpack[RunKeywords],
 ) -> SteeringMiddleware:
     """Return a middleware for `create_agent(..., middleware=[mw])`. It may serve several agents and runs at once.
 
@@ -50,28 +40,12 @@ def middleware(
     `Command(resume="text")`, is told with the call that waits. It needs a checkpointer. Raises `ConfigError` for a
     wrong value.
     """
-    options = RunOptions(
-        run_id=run_id,
-        agent_name=agent_name,
-        task=task,
-        model=model,
-        codebase_id=codebase_id,
-        org_id=org_id,
-        project_id=project_id,
-        task_profile=task_profile,
-        metadata=metadata,
-        placement=placement,
-        mode=mode,
-        traceparent=traceparent,
-        experiment_id=experiment_id,
-        unit_id=unit_id,
-        on_fraction=on_fraction,
-    )
-    options.check(rb, interrupt_when=interrupt_when)
+    own, _ = split_keywords("middleware", options, ["interrupt_when"])
+    own.check(rb, interrupt_when=interrupt_when)
     from ._lifecycle import Lifecycle
     from ._middleware import SteeringMiddleware
 
-    return SteeringMiddleware(Lifecycle(rb, options, interrupt_when))
+    return SteeringMiddleware(Lifecycle(rb, own, interrupt_when))
 
 
 def memory_tools(memory: CodebaseMemory) -> list[BaseTool]:

@@ -23,6 +23,7 @@ from typing_extensions import NotRequired, Unpack
 from reasonblocks import SavingPlan, TokenSaving, Usage
 from reasonblocks._config._options import switch
 from reasonblocks._formats import langchain
+from reasonblocks._keywords import check_keywords
 from reasonblocks._saving import LOST, Book, is_longer
 from reasonblocks._session._guard import Faults
 from reasonblocks.exceptions import ConfigError
@@ -138,9 +139,7 @@ class TokenSavingMiddleware(AgentMiddleware[SavingState, Any, Any]):
 def _check(saving: object, options: Mapping[str, object]) -> None:
     if saving is not None and not isinstance(saving, TokenSaving):
         raise ConfigError("saving", saving, "must be a TokenSaving")
-    for name in options:
-        if name not in SavingOptions.__annotations__:
-            raise ConfigError.unknown("TokenSavingMiddleware", name, (*SavingOptions.__annotations__, "strict"))
+    check_keywords("TokenSavingMiddleware", options, ("saving", "strict", *SavingOptions.__annotations__))
     if saving is not None and options:
         raise TypeError(f"pass a TokenSaving or its options, not both: {', '.join(options)}")
 

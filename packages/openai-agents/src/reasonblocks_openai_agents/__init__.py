@@ -1,4 +1,4 @@
-"""Steers agents of the OpenAI Agents SDK: `rb.openai_run(...)` and its siblings, or the typed functions here.
+"""Steers agents of the OpenAI Agents SDK: `rb.openai_run(...)` and its siblings, which call the functions here.
 
 The options of a run, `run_id, agent_name, task, model, codebase_id, org_id, project_id, task_profile, metadata,
 placement, mode, traceparent, experiment_id, unit_id, on_fraction`, are those of every adapter: `task` defaults to the
@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunKeywords, split_keywords
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from agents.run_config import RunOptions as RunnerKeywords
     from typing_extensions import Unpack
 
+    from reasonblocks import ReasonBlocks
     from reasonblocks.memory import CodebaseMemory
 
     from ._hooks import RecordingHooks
@@ -106,7 +106,7 @@ def openai_model(
     """
     from ._steered_model import SteeredModel
 
-    own, _ = split_keywords("openai_model", options)
+    own, _ = split_keywords("openai_model", options, ["default_model", "model_factory"])
     own.check(rb)
     return SteeredModel(rb, own, default_model, model_factory)
 
@@ -141,7 +141,9 @@ def _begun(rb: ReasonBlocks, function: str, agent: Agent[Any], asked: AgentInput
 
     from ._run import begin
 
-    options, given = split_keywords(function, keywords, {"snapshot", *RunnerKeywords.__annotations__})
+    options, given = split_keywords(
+        function, keywords, ["starting_agent", "input", "snapshot", *RunnerKeywords.__annotations__]
+    )
     snapshot = given.pop("snapshot", None)
     return begin(rb, options, agent, asked, snapshot, given)
 

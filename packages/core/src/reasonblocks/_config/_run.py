@@ -9,12 +9,14 @@ from dataclasses import fields
 from typing import Any, get_args
 
 from .._json import evolve
+from .._keywords import split_keywords
 from .._monitors.builtin import WEIGHTS, resolve_weights
 from .._render import CONTEXT_CHARS
 from .._routing import check_routing, model_name
 from .._text import bounded, whole
 from ..exceptions import ConfigError
 from ..types import AdapterCaps, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
+from ..types._run import SessionKeywords
 from ..types._steering import Condition
 from ._experiment import check_experiment
 from ._options import choice, json_by_name, optional_text, text
@@ -29,12 +31,15 @@ _TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9
 """The header of W3C Trace Context, level 1; ids of zeros and the version ff are invalid."""
 NAMES = tuple(field.name for field in fields(RunOptions) if field.name not in ("metadata", "on_fraction"))
 """The run options that are strings."""
+SESSION = ("options", "framework", "snapshot", *SessionKeywords.__annotations__)
+"""The parameters of `ReasonBlocks.session` that are no run options."""
 
 
 def options_of(options: RunOptions | None, keywords: RunKeywords) -> RunOptions:
-    """Return the options with the keywords' values in place of their own."""
+    """Return the options of a session with the keywords' values in place of their own."""
+    own, _ = split_keywords("session", keywords, SESSION)
     if options is None:
-        return RunOptions(**keywords)
+        return own
     given: object = options
     if not isinstance(given, RunOptions):
         raise ConfigError("options", options, "must be RunOptions, or None")

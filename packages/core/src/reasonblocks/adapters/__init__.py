@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .._discovery import ADAPTERS, find_adapter, refuse_foreign
+from .._discovery import ADAPTERS, find_adapter
+from .._foreign import refuse_foreign
+from .._keywords import split_keywords
 from .._routing import attribute, is_identifier, model_name
 from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
 from .._snapshot import decode
@@ -18,7 +20,6 @@ from ._runs import (
     Runs,
     SteeringFace,
     SteeringHandle,
-    split_keywords,
     view_of,
 )
 
@@ -56,9 +57,10 @@ __all__ = [
     "is_identifier",
     "model_name",
     "ms_since",
-    "refuse_foreign",
     "same_model",
     "split_keywords",
     "status_of",
     "view_of",
 ]
+
+refuse_foreign()  # for adapters where the other product has replaced `reasonblocks/__init__.py`

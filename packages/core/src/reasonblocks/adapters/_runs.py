@@ -7,13 +7,12 @@ import threading
 import time
 import uuid
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from .._session import RunView, SteeringSession, TraceStateManager
 from ..exceptions import ConfigError, ProtocolError
-from ..types import Doubt, RunOptions, StepLogEntry
+from ..types import Doubt, StepLogEntry
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -296,19 +295,3 @@ class Newest(dict[K, V]):
         """Set a value and return it."""
         self[key] = value
         return value
-
-
-def split_keywords(
-    function: str, given: Mapping[str, Any], others: Iterable[str] = ()
-) -> tuple[RunOptions, dict[str, Any]]:
-    """Return the run options in `given`, and the framework's own keywords, whose names are `others`.
-
-    Raises `ConfigError` with the nearest valid name for a name that is neither.
-    """
-    ours = {field.name for field in fields(RunOptions)}
-    known = {*ours, *others}
-    for name in given:
-        if name not in known:
-            raise ConfigError.unknown(f"a keyword of {function}", name, sorted(known))
-    mine = {name: value for name, value in given.items() if name in ours}
-    return RunOptions(**mine), {name: value for name, value in given.items() if name not in ours}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from .._discovery import ADAPTERS as OURS
 from .._extras import EXTRAS, folder_of, pip_install
 from .._secret import shown_url
-from ..exceptions import ConfigError, ForeignDistribution, ReasonBlocksError
+from ..exceptions import ConfigError, ReasonBlocksError
 from ._files import ORG
 from ._output import OK, PROBLEM, Parsers, Table, numbered, show, warn
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..backends._http import Exchange
 
 CORE = "reasonblocks-core"
-FOREIGN = "reasonblocks"
 ADAPTERS = "reasonblocks.adapters"
 LIBRARIES: Mapping[str, str | None] = {
     "numpy": None,
@@ -115,8 +114,6 @@ def examine(environment: Mapping[str, str]) -> Examination:
     backends, server, problems = _backends(environment)
     memory, unreadable = _memory(environment)
     problems = tuple(dict.fromkeys((*problems, *unreadable)))
-    if _version(FOREIGN) is not None:
-        problems = (str(ForeignDistribution(FOREIGN)), *problems)
     adapters = _adapters()
     return Examination(
         versions={

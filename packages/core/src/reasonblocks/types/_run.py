@@ -107,7 +107,7 @@ class RunOptions:
     ) -> None:
         """Validate the options, together with the snapshot and the `interrupt_when` that the user gave.
 
-        Raises `ConfigError`; and `ForeignDistribution` if the other product called `reasonblocks` is installed.
+        Raises `ConfigError`.
         """
         rb.check_run(self, snapshot, interrupt_when)
 
