@@ -311,3 +311,19 @@ def test_a_request_that_never_came_through_is_said(caplog: pytest.LogCaptureFixt
 
     assert asyncio.run(work()) == StepOutcome()
     assert "did not come through it" in caplog.text
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refused_request_is_sent_again_without_guidance(status: int) -> None:
+    async def refuse(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 %d Refused\r\nContent-Length: 2\r\n\r\n{}" % status)
+        await writer.drain()
+
+    async def work() -> tuple[list[Any], int]:
+        async with between(refuse, strict=True) as (gateway, provider, url):
+            await_first(gateway)
+            for _ in range(2):
+                await asked(url, "/v1/messages", json.dumps(FIRST).encode())
+            return list(map(json.loads, provider.bodies)), gateway.pending.refusal(DECISION)
+
+    assert asyncio.run(work()) == ([{**FIRST, "system": "[REASONBLOCKS]\nCheck."}, FIRST], status)
