@@ -12,12 +12,18 @@ from itertools import count
 from typing import Any
 
 from reasonblocks import ReasonBlocks
+from reasonblocks.render import FRAME
 from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.types import StepLogEntry
 from reasonblocks_yourframework import CAPS, Steering, yourframework
 
 # YOURS: the types of your framework.
 from tinyagents import Agent, Call, Hooks, Message, Request, Run, Tool
+
+
+def task_in(texts: Sequence[str]) -> str:
+    """Return the task, without guidance that has joined it."""
+    return texts[0].partition(f"\n\n{FRAME}")[0]
 
 
 class World:
@@ -46,7 +52,7 @@ class World:
         if self._failures[at]:
             self._failures[at] -= 1
             raise ConnectionError("try again")
-        turn = self._by_task.get(texts[0], self.script).turns[at]
+        turn = self._by_task.get(task_in(texts), self.script).turns[at]
         if turn.error is not None:
             raise turn.error
         return answer(turn)

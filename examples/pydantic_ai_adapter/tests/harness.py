@@ -43,6 +43,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from reasonblocks import ReasonBlocks
+from reasonblocks.render import FRAME
 from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_pydantic_ai import Steering, pydantic_ai
@@ -97,6 +98,11 @@ def response(turn: Turn) -> ModelResponse:
         cache_write_tokens=used.cache_write or 0,
     )
     return ModelResponse(parts=parts, usage=usage)
+
+
+def task_in(texts: Sequence[str]) -> str:
+    """Return the task, without guidance that has joined it."""
+    return texts[0].partition(f"\n\n{FRAME}")[0]
 
 
 class ScriptedModel(FunctionModel):
@@ -157,7 +163,7 @@ class World:
             roles, texts = zip(*(one for message in messages for one in said(message)), strict=True)
             raw = json.dumps([name, *whole(messages), repr(info)])
             self.seen.append(Seen(model=name, system=info.instructions or "", texts=texts, roles=roles, raw=raw))
-            return self._answer(at, self._by_task.get(texts[0], self.script))
+            return self._answer(at, self._by_task.get(task_in(texts), self.script))
 
         return ScriptedModel(say, model_name=name)
 
