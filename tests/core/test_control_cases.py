@@ -262,7 +262,7 @@ def test_in_a_system_placement_it_is_a_message_at_the_end() -> None:
     play(session, *CONTRADICTED)
     decision = look(session, CLAIMS)
     assert decision is not None
-    assert decision.placement == "tail"
+    assert decision.placement == "message"
     kept = looking(placement="system").session(task="t", caps=AdapterCaps(placements=frozenset({"system"})))
     play(kept, *CONTRADICTED)
     decision = look(kept, CLAIMS)

@@ -10,7 +10,7 @@ from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive,
 from .._snapshot import decode
 from .._text import bounded, clip, digest
 from ..types import RunFields, RunKeywords, RunOptions
-from ._calls import REFUSALS, OpenCall, RoutedModels, call_key, failure_of, same_model, status_of
+from ._calls import REFUSALS, OpenCall, RoutedModels, call_key, failure_of, same_model
 from ._runs import (
     CLOSE_SECONDS,
     AdapterRun,
@@ -59,7 +59,6 @@ __all__ = [
     "ms_since",
     "same_model",
     "split_keywords",
-    "status_of",
     "view_of",
 ]
 
