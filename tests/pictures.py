@@ -1,4 +1,4 @@
-"""Pictures and files as tools return them, with the text that stands for each: every adapter and reader is tested by it.
+"""Pictures and files as tools return them, with their texts: the tests of all adapters and readers use this table.
 
 The names are computed here from the bytes alone.
 """
@@ -81,8 +81,11 @@ CONTENTS: Mapping[str, tuple[Content, str]] = {
         [{"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Chapter 1"}}],
         "Chapter 1",
     ),
-    "a document of parts": ([{"type": "document", "source": {"type": "content", "content": [_text("a"), "b"]}}], "a\nb"),
-    "a resource that is a text": ([{"type": "resource", "resource": {"uri": "a://b", "text": "Chapter 1"}}], "Chapter 1"),
+    "a document of parts": (
+        [{"type": "document", "source": {"type": "content", "content": [_text("a"), "b"]}}],
+        "a\nb",
+    ),
+    "a resource that is a text": ([{"type": "resource", "resource": {"uri": "a://b", "text": "One."}}], "One."),
     "a resource by its link": ([{"type": "resource_link", "uri": "file:///a.txt", "name": "a"}], "[file file:///a.txt]"),
     "a search result": ([{"type": "search_result", "source": "s", "title": "t", "content": [_text("found")]}], "found"),
     "a recording": ([{"type": "input_audio", "input_audio": {"data": data(b"RIFF"), "format": "wav"}}],

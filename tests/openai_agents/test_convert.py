@@ -218,8 +218,10 @@ def test_the_sdk_waits_for_nothing_that_came_with_the_answer() -> None:
     ("content", "text"),
     [
         ("as it is", "as it is"),
-        ([{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": url(PNG)}, {"text": "b"}],
-         f"a\n{name(PNG)}\nb"),
+        (
+            [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": url(PNG)}, {"text": "b"}],
+            f"a\n{name(PNG)}\nb",
+        ),
         (ResponseOutputText(text="a", type="output_text", annotations=[]), "a"),
         ([], ""),
         ({}, ""),

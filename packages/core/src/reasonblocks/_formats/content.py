@@ -211,7 +211,7 @@ def _is_part(part: Part) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """A picture, a file or a recording: its contents, encoded or not, or a reference to them. A record may lack both."""
+    """A picture, a file or a recording: its contents, encoded or not, or a reference. A record may lack both."""
 
     kind: str
     media_type: str = ""
