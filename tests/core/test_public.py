@@ -63,7 +63,7 @@ PROMISED = {
         ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall RoutedModels RunFields
         RunKeywords RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute bounded
         call_key clip decode digest drive failure_of find_adapter is_identifier model_name ms_since
-        refuse_foreign same_model split_keywords view_of
+        output_of refuse_foreign same_model split_keywords view_of
     """,
     "reasonblocks.backends.embed": """
         CallableEmbedder FastEmbedEmbedder HashEmbedder Model2VecEmbedder OpenAIEmbedder SentenceTransformerEmbedder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._discovery import ADAPTERS, find_adapter, refuse_foreign
+from .._formats.content import output_of
 from .._routing import attribute, is_identifier, model_name
 from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
 from .._snapshot import decode
@@ -55,6 +56,7 @@ __all__ = [
     "is_identifier",
     "model_name",
     "ms_since",
+    "output_of",
     "refuse_foreign",
     "same_model",
     "split_keywords",
