@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from .._discovery import ADAPTERS, find_adapter, refuse_foreign
 from .._formats.content import output_of
+from .._outcomes import ABANDONED
 from .._routing import attribute, is_identifier, model_name
-from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
+from .._session import InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
 from .._snapshot import decode
 from .._text import bounded, clip, digest
 from ..types import RunFields, RunKeywords, RunOptions
