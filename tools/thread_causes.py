@@ -107,7 +107,7 @@ def half_of(run: RecordedRun) -> str:
 
 
 def outcome_of(run: RecordedRun) -> str:
-    return "success" if run.outcome == "success" else "failure"
+    return "success" if run.outcome_kind == "success" else "failure"
 
 
 def replayed(runs: Iterable[RecordedRun]) -> Iterator[tuple[RecordedRun, Sequence[Event]]]:

@@ -64,8 +64,7 @@ class Source:
 
 
 def failed(run: RecordedRun) -> bool:
-    """By the outcome's first word: a failure may give its reason after it."""
-    return run.outcome is not None and run.outcome.startswith("failure")
+    return run.outcome_kind == "failure"
 
 
 def read_sources(
@@ -83,7 +82,7 @@ def read_sources(
         for item in read_runs(path):
             if isinstance(item, RecordError):
                 print(f"left out: {item}", file=sys.stderr)
-            elif item.steps and (failed(item) or item.outcome == "success"):
+            elif item.steps and item.has_outcome:
                 grouped.setdefault(item.source or PurePath(item.file).name, []).append(item)
     return tuple(_sources({name: grouped[name] for name in grouped if name not in without}, only, most))
 

@@ -61,7 +61,7 @@ def test_the_header_says_of_what_it_was_made_and_what_it_is_worth(command: Comma
 
 def test_runs_without_an_outcome_are_counted_beside_those_with_one(command: Command, write: Write, out: Path) -> None:
     done = command("calibrate", write("a.jsonl", *records(40), record(40, "gave up")), "--out", str(out))
-    said = "reasonblocks calibrate: without an outcome, used for the level of difficulty alone: 1\n"
+    said = "reasonblocks calibrate: of unknown outcome, used for the level of difficulty alone: 1\n"
     assert (done.code, done.err) == (0, said)
 
 
@@ -81,7 +81,7 @@ def test_the_header_of_a_fit_without_outcomes_says_how_often_it_alarms(
     unlabelled = [{**one, "outcome": None} for one in records(40)]
     (found,) = command("calibrate", write("a.jsonl", *unlabelled), "--out", str(out), "--json").objects
     assert (found["runs"], found["calibrated"]["flagged"], found["shipped"]["flagged"]) == (40, 0.5, 0.5)
-    assert "40 runs, without outcomes" in out.read_text(encoding="utf-8")
+    assert "40 runs, all of unknown outcome" in out.read_text(encoding="utf-8")
 
 
 def test_what_is_malformed_is_said_and_left_out(command: Command, write: Write, out: Path) -> None:
@@ -101,6 +101,12 @@ def test_json_is_one_object(command: Command, write: Write, out: Path) -> None:
     (found,) = command("calibrate", write("a.jsonl", *records(40)), "--out", str(out), "--json").objects
     assert (found["runs"], found["failed"], found["left_out"]) == (40, 20, {})
     assert len(found["calibrated"]["match"]) == len(found["shipped"]["match"]) == 3
+
+
+def test_json_has_the_number_of_runs_with_an_unknown_outcome(command: Command, write: Write, out: Path) -> None:
+    runs = [*records(40), record(40, "gave up"), record(41, None)]
+    (found,) = command("calibrate", write("a.jsonl", *runs), "--out", str(out), "--json").objects
+    assert (found["runs"], found["unknown_outcomes"]) == (40, 2)
 
 
 def test_json_needs_a_file_beside_it(command: Command, write: Write) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 
-from reasonblocks._formats.anthropic import text_of, tool_name
+from reasonblocks._formats.anthropic import tool_name
 from reasonblocks._formats.claude_code import SYNTHETIC, result_of, task_done
 from reasonblocks.types import FSMState, Step, StepDecision, ToolCall, ToolResult
 from reasonblocks_claude_agent._convert import (
@@ -61,19 +61,6 @@ def test_a_step_holds_nothing_of_the_sdk() -> None:
 )
 def test_a_tool_has_the_name_that_its_server_gives_it(name: str, ours: str) -> None:
     assert tool_name(name) == ours
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (None, ""),
-        ("plain", "plain"),
-        ([{"type": "text", "text": "a"}, {"type": "image", "data": "…"}, "b"], "a\nb"),
-        ({"stdout": "é"}, '{"stdout": "é"}'),
-    ],
-)
-def test_a_tools_output_is_text(content: object, text: str) -> None:
-    assert text_of(content) == text
 
 
 @pytest.mark.parametrize(("flag", "ours"), [(True, True), (False, None), (None, None)])

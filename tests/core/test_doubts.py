@@ -136,7 +136,7 @@ def test_the_finish_is_told_with_its_doubts_each_time() -> None:
     session.close()
     assert [(one.outcome, one.doubts) for one in finishes(sink)] == [
         ("success", doubts(session)),
-        ("the tests fail", doubts(session)),
+        ("failure: the tests fail", doubts(session)),
     ]
     (told, _) = (one.as_dict() for one in finishes(sink))
     assert told["doubts"] == [{"monitor": one.monitor, "text": one.text} for one in doubts(session)]

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks, SteeringSession
+from reasonblocks._outcomes import ABANDONED
 from reasonblocks._own_level import COMPOSITE, MAX_RUNS, MIN_RUNS
 from reasonblocks._replay import OtherRuns
-from reasonblocks._session import ABANDONED
 from reasonblocks.backends._profiles import MAX_IN_MEMORY, ProfileFile, ProfileMemory
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.types import StepInput

@@ -60,10 +60,10 @@ PROMISED = {
         FRAME count_breakpoints defused place steered_request with_guidance with_message with_tail
     """,
     "reasonblocks.adapters": """
-        ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall REFUSALS RoutedModels RunFields
-        RunKeywords RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute bounded
+        ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall REFUSALS RoutedModels
+        RunFields RunKeywords RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute bounded
         call_key clip decode digest drive failure_of find_adapter is_identifier model_name ms_since
-        same_model split_keywords view_of
+        output_of same_model split_keywords view_of
     """,
     "reasonblocks.backends.embed": """
         CallableEmbedder FastEmbedEmbedder HashEmbedder Model2VecEmbedder OpenAIEmbedder SentenceTransformerEmbedder

@@ -200,7 +200,7 @@ def test_a_failure_is_marked_of_the_run_that_was_started_last() -> None:
     steering.start("a", over=True)
     steering.start("b", over=True)
     steering.mark_failure("wrong answer")
-    assert outcomes(steering) == {"a": "success", "b": "wrong answer"}
+    assert outcomes(steering) == {"a": "success", "b": "failure: wrong answer"}
 
 
 def test_a_failure_can_be_marked_of_an_earlier_run() -> None:
@@ -208,7 +208,7 @@ def test_a_failure_can_be_marked_of_an_earlier_run() -> None:
     steering.start("a", over=True)
     steering.start("b", over=True)
     steering.mark_failure("wrong answer", run_id="a")
-    assert outcomes(steering) == {"a": "wrong answer", "b": "success"}
+    assert outcomes(steering) == {"a": "failure: wrong answer", "b": "success"}
 
 
 def test_a_failure_of_a_run_that_nobody_knows_is_refused() -> None:

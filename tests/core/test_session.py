@@ -292,7 +292,7 @@ def test_a_marked_failure_wins_over_the_success_that_follows() -> None:
     run(session, 1)
     session.mark_failure("the user said no")
     session.finish()
-    assert finishes(session, sink) == ["the user said no"]
+    assert finishes(session, sink) == ["failure: the user said no"]
 
 
 def test_a_marked_failure_wins_over_the_success_before_it() -> None:
@@ -300,7 +300,10 @@ def test_a_marked_failure_wins_over_the_success_before_it() -> None:
     run(session, 1)
     session.finish()
     session.mark_failure("the tests fail")
-    assert (finishes(session, sink), session.outcome) == (["success", "the tests fail"], "the tests fail")
+    assert (finishes(session, sink), session.outcome) == (
+        ["success", "failure: the tests fail"],
+        "failure: the tests fail",
+    )
 
 
 def test_a_marked_failure_of_this_run_may_name_it() -> None:
@@ -308,7 +311,7 @@ def test_a_marked_failure_of_this_run_may_name_it() -> None:
     run(session, 1)
     session.mark_failure("no", run_id="run")
     session.finish()
-    assert finishes(session, sink) == ["no"]
+    assert finishes(session, sink) == ["failure: no"]
 
 
 def test_a_marked_failure_of_another_run_is_refused() -> None:
@@ -317,7 +320,7 @@ def test_a_marked_failure_of_another_run_is_refused() -> None:
         session.mark_failure("no", run_id="other")
 
 
-@pytest.mark.parametrize("reason", [4, None, "", Boom("no")])
+@pytest.mark.parametrize("reason", [4, None, "", " ", Boom("no")])
 def test_a_failure_without_a_text_as_its_reason_is_refused(reason: Any) -> None:
     session, sink = recorded()
     run(session, 1)

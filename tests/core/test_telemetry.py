@@ -221,6 +221,16 @@ def test_redact_sees_the_outcome() -> None:
     assert SECRET not in json.dumps(secret_run(hidden)[-1].as_dict())
 
 
+def test_a_redacted_outcome_is_still_a_failure() -> None:
+    sink = RecordingSink()
+    rb = client(sinks=[sink], redact=lambda text: "#")
+    session = rb.session()
+    session.begin_step(StepInput())
+    session.finish(f"the login {SECRET} fails")
+    rb.close()
+    assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == ["failure: #"]
+
+
 @pytest.mark.parametrize("answer", [None, 5, b"bytes"])
 def test_where_redact_answers_nonsense_nothing_of_the_text_is_told(answer: object) -> None:
     events = secret_run(lambda text: answer)

@@ -325,7 +325,7 @@ def test_a_failure_that_was_marked_stays_after_the_run_was_resumed() -> None:
         made.invoke(QUESTION, config)
     mw.mark_failure("customer rejected it")
     made.invoke(None, config)
-    assert mw.runs["run"].outcome == "customer rejected it"
+    assert mw.runs["run"].outcome == "failure: customer rejected it"
 
 
 @pytest.mark.parametrize("looks", [True, False])

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, messages_to_dict
 
-from reasonblocks._formats.langchain import reasoning_of, text_of, usage_of
+from reasonblocks._formats.content import text_of
+from reasonblocks._formats.langchain import reasoning_of, usage_of
 from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, ToolCall, Usage
 from reasonblocks_langchain._convert import completed_step, newest_answer, outcome_of, task_of
@@ -113,7 +114,6 @@ def test_what_a_tool_keeps_for_itself_is_not_its_output() -> None:
         ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}], "yes"),
         ([{"type": "output_text", "text": "yes"}], "yes"),
         ([{"type": "refusal", "refusal": "I will not."}], "I will not."),
-        ([{"type": "image", "base64": "..."}], ""),
         ([{"type": "tool_use", "id": "c", "name": "look", "input": {}}], ""),
         ([], ""),
     ],

@@ -192,7 +192,7 @@ def test_a_failure_marked_after_the_end_wins() -> None:
     mw = middleware(steering(), run_id="run")
     agent(scripted(), mw).invoke(QUESTION)
     mw.mark_failure("wrong answer")
-    assert mw.runs["run"].outcome == "wrong answer"
+    assert mw.runs["run"].outcome == "failure: wrong answer"
     with pytest.raises(ConfigError, match="run_id"):
         mw.mark_failure("wrong answer", run_id="nobody")
 

@@ -37,7 +37,7 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from pydantic import BaseModel
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._formats.openai import text_of
+from reasonblocks._formats.content import text_of
 from reasonblocks.adapters import RoutedModels, RunOptions
 from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.testing.server import Asked, ScriptedServer

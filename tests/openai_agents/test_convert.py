@@ -26,8 +26,10 @@ from openai.types.responses.response_reasoning_item import Summary
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails, ResponseUsage
 from pydantic import BaseModel
 
-from reasonblocks._formats.openai import answer_of, local_call_ids, text_of, usage_of
+from reasonblocks._formats.content import text_of
+from reasonblocks._formats.openai import answer_of, local_call_ids, usage_of
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
+from tests.pictures import PNG, data, name, url
 
 MESSAGE = ResponseOutputMessage(
     id="m",
@@ -198,8 +200,10 @@ def test_other_tools_say_what_they_do_in_a_field_of_their_own(kind: str, what: d
     assert (call.name, call.arguments) == (kind.removesuffix("_call"), what)
 
 
-def test_an_image_is_no_text() -> None:
-    assert answer_of([{"type": "image_generation_call", "id": "i", "result": "base64"}]).tool_results == ()
+def test_a_picture_that_the_provider_draws_is_a_result() -> None:
+    drawn = {"type": "image_generation_call", "id": "i", "status": "completed", "result": data(PNG)}
+    assert answer_of([drawn]).tool_results == (ToolResult(call_id="i", name="image_generation", output=name(PNG)),)
+    assert answer_of([{**drawn, "result": None}]).tool_results == ()
 
 
 def test_the_sdk_waits_for_calls_that_have_an_id_for_what_comes_back() -> None:
@@ -214,8 +218,10 @@ def test_the_sdk_waits_for_nothing_that_came_with_the_answer() -> None:
     ("content", "text"),
     [
         ("as it is", "as it is"),
-        ([{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "x"}, {"text": "b"}], "a\nb"),
-        ([{"stdout": "out", "stderr": "err"}], "out\nerr"),
+        (
+            [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": url(PNG)}, {"text": "b"}],
+            f"a\n{name(PNG)}\nb",
+        ),
         (ResponseOutputText(text="a", type="output_text", annotations=[]), "a"),
         ([], ""),
         ({}, ""),

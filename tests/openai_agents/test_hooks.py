@@ -226,7 +226,7 @@ class Lazy:
     """Cannot be read any more, but for its text."""
 
     @property
-    def text(self) -> str:
+    def type(self) -> str:
         raise LookupError("the connection is closed")
 
     def __str__(self) -> str:

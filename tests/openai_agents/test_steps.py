@@ -108,9 +108,7 @@ def test_a_step_without_calls_has_no_outputs() -> None:
     [
         ("as it is", "as it is"),
         ([{"type": "input_text", "text": "one"}, {"type": "input_text", "text": "two"}], "one\ntwo"),
-        ([{"type": "input_image", "image_url": "data:"}], ""),
         ([{"stdout": "out", "stderr": "err", "outcome": {"type": "exit", "exit_code": 1}}], "out\nerr"),
-        ({"type": "computer_screenshot", "image_url": "data:"}, ""),
         ("", ""),
     ],
 )

@@ -46,11 +46,11 @@ def test_the_example_of_an_outcome_records_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(1, monkeypatch, tmp_path)
-    assert capsys.readouterr().out == "the tests still fail\n"
+    assert capsys.readouterr().out == "failure: the tests still fail\n"
     (log,) = read_logs(str(tmp_path / "runs.jsonl"))
     assert isinstance(log, RunLog)
     assert isinstance(log.finish, RunFinish)
-    assert log.finish.outcome == "the tests still fail"
+    assert log.finish.outcome == "failure: the tests still fail"
 
 
 def test_its_numbers_are_those_of_the_code() -> None:

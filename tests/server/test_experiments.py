@@ -129,14 +129,16 @@ def test_the_verdict(on: tuple[int, int], off: tuple[int, int], expected: str) -
 
 
 def test_runs_without_a_known_outcome_count_for_the_ratio_and_not_for_success() -> None:
-    unknown: list[str | None] = [None, "failure: abandoned"]
-    live = [row(f"{name}-{number}", name, unknown[number % 2]) for name in ("on", "off") for number in range(100, 130)]
+    unknown: list[str | None] = [None, "failure: abandoned", "unknown"]
+    live = [row(f"{name}-{number}", name, unknown[number % 3]) for name in ("on", "off") for number in range(100, 130)]
     found = report_of([*arm("on", 20, 9), *arm("off", 20, 9), *live])
     assert (found.verdict, found.on.known, found.on.units, found.on.unknown_runs) == ("not enough data", 29, 59, 30)
     assert (found.expected_on, found.chi_square) == (59, 0)
 
 
-@pytest.mark.parametrize("outcome", ["stopped: the run is stalled", "failure: ValueError", "the customer wrote again"])
+@pytest.mark.parametrize(
+    "outcome", ["stopped: the run is stalled", "failure: ValueError", "failure: the customer wrote again"]
+)
 def test_every_other_outcome_is_no_success(outcome: str) -> None:
     found = report_of([row("a", outcome=outcome), row("b")])
     assert found.on.success == wilson(0.5, 2)

@@ -339,7 +339,7 @@ def test_a_run_that_gets_on_settles_its_causes() -> None:
         at.finish(session)
 
 
-@pytest.mark.parametrize("outcome", ["failure: ValueError", "stopped: stalled", "abandoned"])
+@pytest.mark.parametrize("outcome", ["failure: ValueError", "stopped: stalled", "failure: abandoned"])
 def test_any_other_end_leaves_the_card_and_says_so(outcome: str) -> None:
     with desk() as at:
         session = at.rb.session(run_id="r")

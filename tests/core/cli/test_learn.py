@@ -195,7 +195,7 @@ def test_a_file_without_runs_is_a_problem(command: Command, write: Write) -> Non
 def test_runs_without_an_outcome_are_counted(command: Command, write: Write) -> None:
     done = command("learn", write("a.jsonl", record("r", None, step("look", "a page"))))
     assert (done.code, done.out) == (0, "nothing is proposed\n")
-    assert "left out for having no outcome: 1" in done.err
+    assert "left out for an unknown outcome: 1" in done.err
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason="the recorded runs are not beside the checkout")

@@ -178,3 +178,14 @@ def test_second_looks_are_counted_apart_from_interventions() -> None:
     look = after(gate_decision="final", withheld=(MONITOR,))
     table, _ = summed(report(after(), look, outcome="success"), report(after(), outcome="failure"))
     assert (row(table, "interventions"), row(table, "second looks")) == (("none",), ("1 run (1 succeeding)",))
+
+
+def test_runs_with_an_unknown_outcome_are_counted() -> None:
+    known = (report(after(), outcome="success"), report(after(), outcome="failure: tests"))
+    (overview, _) = summed(*known, report(after(), outcome="gave up"), report(after()))
+    assert row(overview, "unknown outcome") == ("2 runs",)
+
+
+def test_without_an_unknown_outcome_nothing_is_said_of_it() -> None:
+    (overview, _) = summed(report(after(), outcome="success"))
+    assert "unknown outcome" not in [name for name, *_ in overview.rows]

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from reasonblocks._formats.content import output_of
 from reasonblocks._monitors.features import features_of
 from reasonblocks.types import Evaluation, Step, ToolCall, ToolResult
+from tests.pictures import forms
 
 Act = Callable[..., Step]
 Fired = Callable[[Sequence[Step]], set[str]]
@@ -164,3 +166,24 @@ def test_changes_whose_results_show_what_is_there_now_are_quiet(act: Act, fired:
 
 def test_a_programs_message_after_its_name_is_an_error(act: Act) -> None:
     assert features_of(act("bash", "mv: cannot move 'a' to a folder in itself", command="mv a a/b"), 0).failing
+
+
+# --- pictures
+
+
+def shot(act: Act, picture: bytes) -> Step:
+    return act("screenshot", output_of([forms(picture)["anthropic"]]))
+
+
+def test_the_same_screenshot_is_the_same_result_and_another_one_is_not(act: Act) -> None:
+    one, again, *others = (features_of(shot(act, picture), 0).result for picture in (b"1", b"1", b"2", b"3", b"4"))
+    assert one == again
+    assert len({one, *others}) == 4
+
+
+def test_a_screen_that_changes_is_watched_in_peace(act: Act, fired: Fired) -> None:
+    assert fired([shot(act, str(at).encode()) for at in range(8)]) == set()
+
+
+def test_looking_again_at_the_same_screen_is_a_loop(act: Act, fired: Fired) -> None:
+    assert "semantic_loop" in fired([shot(act, b"1")] * 8)

@@ -110,7 +110,7 @@ def test_a_session_that_marks_a_failure_later_has_that_span() -> None:
     session.mark_failure("the tests fail")
     session.close()
     assert [one.attributes["reasonblocks.run.outcome"] for one in memory.run.named("reasonblocks.outcome")] == [
-        "the tests fail"
+        "failure: the tests fail"
     ]
 
 

@@ -147,6 +147,11 @@ def test_only_a_success_is_replaced(api: ScriptedRbApi, outcomes: tuple[str, str
     assert [event["outcome"] for event in api.events] == [kept]
 
 
+def test_the_end_of_a_run_that_is_only_a_reason_is_a_failure(api: ScriptedRbApi) -> None:
+    ended = post(api, "/v1/monitor/runs/r/finish", {"outcome": "the tests still fail"})
+    assert ended == (200, {"run_id": "r", "outcome": "failure: the tests still fail"})
+
+
 @pytest.mark.parametrize("run_id", ["run-1", "../x", "a/b?c=d#e", "żółć run", "finish"])
 def test_older_clients_send_events_one_by_one(api: ScriptedRbApi, run_id: str) -> None:
     path = f"/v1/monitor/runs/{quote(run_id, safe='')}"

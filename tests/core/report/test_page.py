@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, Step, ToolCall, ToolResult
-from reasonblocks._recovery import ABANDONED
+from reasonblocks._outcomes import ABANDONED
 from reasonblocks._replay import ReplayedRun, replay
 from reasonblocks.backends._pattern_stats import PatternStats
 from reasonblocks.events import Event, StepEvent
 from reasonblocks.report import RunPage, Tally, page_of_log, page_of_replayed
+from reasonblocks.report._health import summary_facts
 from reasonblocks.traces import RecordedRun, RunLog
 from reasonblocks.types import Doubt, Usage
 from tests.core.report.runs import log, ordinary, page, step, told
@@ -135,9 +136,16 @@ def test_a_run_without_events_is_empty() -> None:
     assert (found.steps, found.tokens, found.outcome_kind, found.states) == (0, None, "open", ())
 
 
+def test_the_headline_counts_the_runs_with_an_unknown_outcome() -> None:
+    tally = Tally()
+    for outcome in ("success", "gave up", "unknown"):
+        tally.add(page(outcome=outcome))
+    assert summary_facts(tally)[0].note == "1 succeeded, 2 outcome unknown"
+
+
 @pytest.mark.parametrize(
     ("outcome", "kind"),
-    [("success", "success"), ("failure: KeyError", "failure"), ("stopped: stalled", "stopped"), ("done", "other")],
+    [("success", "success"), ("failure: KeyError", "failure"), ("stopped: stalled", "stopped"), ("done", "unknown")],
 )
 def test_outcomes_are_sorted(outcome: str, kind: str) -> None:
     assert page(outcome=outcome).outcome_kind == kind

@@ -235,7 +235,7 @@ def test_parts_refusals_and_reasoning_of_a_chat_are_told_apart(write: Write) -> 
         {"type": "refusal", "refusal": "no"},
     ]
     answer = {"role": "assistant", "content": parts, "refusal": "never", "reasoning_content": "inner"}
-    assert steps(write, answer) == (Step(thought="one\nno\nnever", reasoning="inner"),)
+    assert steps(write, answer) == (Step(thought="one\n[image]\nno\nnever", reasoning="inner"),)
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
@@ -301,10 +301,8 @@ def test_a_failed_result_of_anthropic_is_an_error(write: Write) -> None:
 
 
 def test_the_task_is_the_first_text_of_the_user(write: Write) -> None:
-    picture = {"type": "image", "source": {}}
-    assert (
-        only(write("a.json", [user([picture, {"type": "text", "text": "hi"}]), *asks("anthropic", "1")])).task == "hi"
-    )
+    said = [{"type": "image", "source": {}}, {"type": "text", "text": "hi"}]
+    assert only(write("a.json", [user(said), *asks("anthropic", "1")])).task == "[image]\nhi"
 
 
 def test_a_note_beside_a_result_is_no_task(write: Write) -> None:

@@ -115,7 +115,6 @@ def test_blocks_are_told_apart(write: Write) -> None:
         {"type": "text", "text": "one"},
         "two",
         {"type": "tool_use", "id": "1", "name": "a", "input": {}},
-        {"type": "image", "data": "aaaa"},
     ]
     (step,) = steps(write, ai(content, ("1", "a")))
     assert (step.thought, step.reasoning, step.action) == ("one\ntwo", "inner\nopenai\nstandard\nbedrock", "a")

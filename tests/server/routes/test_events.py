@@ -95,6 +95,11 @@ class TestOlderClients:
         page = caller.get("/monitor/runs/r")
         assert (page["run"]["task"], len(page["steps"])) == ("late", 1)
 
+    def test_the_end_of_a_run_that_is_only_a_reason_is_a_failure(self, caller: Caller) -> None:
+        ended = {"run_id": "r", "outcome": "failure: the tests still fail"}
+        assert caller.post("/monitor/runs/r/finish", {"outcome": "the tests still fail"}) == ended
+        assert caller.get("/monitor/runs/r")["run"]["outcome"] == ended["outcome"]
+
     def test_a_failure_replaces_success_and_no_success_a_failure(self, caller: Caller) -> None:
         for outcome, left in (("success", "success"), ("failure: X", "failure: X"), ("success", "failure: X")):
             caller.post("/monitor/runs/r/finish", {"outcome": outcome})

@@ -33,7 +33,7 @@ def ids(caller: Caller, **params: object) -> list[str]:
         ({"outcome": "success"}, ["r1"]),
         ({"outcome": "failure"}, ["r0"]),
         ({"outcome": "stopped"}, ["r2"]),
-        ({"outcome": "other"}, ["r3"]),
+        ({"outcome": "unknown"}, ["r3"]),
         ({"outcome": "live"}, ["r4"]),
         ({"failure_type": "loop"}, ["r0"]),
         ({"state": "SLOW"}, ["r0"]),
@@ -119,5 +119,5 @@ def test_a_key_of_a_project_sees_its_runs_only(world: World, caller: Caller) -> 
 def test_the_health_summary_counts_the_runs_since_a_time(many: Caller) -> None:
     found = many.get("/monitor/health-summary")
     assert (found["runs"], found["live"], found["by_state"]) == (5, 1, {"SLOW": 1})
-    assert found["by_outcome"] == {"failure": 1, "success": 1, "stopped": 1, "other": 1}
+    assert found["by_outcome"] == {"failure": 1, "success": 1, "stopped": 1, "unknown": 1}
     assert many.get("/monitor/health-summary", params={"since": 1_004.0})["runs"] == 1

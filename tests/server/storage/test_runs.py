@@ -56,7 +56,7 @@ def test_a_list_chooses_by_every_field(storage: Storage) -> None:
     for chosen in fields:
         assert listed(storage, RunFilter(**chosen)) == ["one"], chosen
     assert listed(storage, RunFilter(outcome="success")) == ["two"] == listed(storage, RunFilter(project_id="p"))
-    assert listed(storage, RunFilter(outcome="other")) == ["three"]
+    assert listed(storage, RunFilter(outcome="unknown")) == ["three"]
     assert listed(storage, RunFilter(outcome="live")) == ["four"]
     assert listed(storage, RunFilter(since=20.0)) == ["four", "three", "two"]
     assert listed(storage, RunFilter(q="_")) == listed(storage, RunFilter(outcome="x")) == []

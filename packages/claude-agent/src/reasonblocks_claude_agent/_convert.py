@@ -10,6 +10,7 @@ from claude_agent_sdk import AssistantMessage, ResultMessage
 
 from reasonblocks._formats import anthropic, plain
 from reasonblocks._formats.claude_code import SYNTHETIC, without_placeholder
+from reasonblocks._formats.content import output_of
 from reasonblocks.types import JSON, Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
 INTERRUPTED = frozenset({"aborted_streaming", "aborted_tools"})
@@ -99,7 +100,7 @@ def _call(given: Mapping[str, Any]) -> ToolCall:
 def _result(given: Mapping[str, Any] | None) -> ToolResult | None:
     if given is None:
         return None
-    output = anthropic.text_of(given.get("tool_response"))
+    output = output_of(given.get("tool_response"))
     return ToolResult(call_id=str(given.get("tool_use_id") or ""), name="", output=output)
 
 

@@ -2,7 +2,7 @@
 
 A text is judged if the run was in trouble: three completed steps later, or at the run's end if that is earlier. The
 run has recovered if no monitor fires and the state is neither SLOW nor SKIP; a run that ends has recovered if it
-succeeded and its last step raised no doubts. A run that was abandoned is not judged.
+succeeded and its last step raised no doubts. A run that was abandoned, or has an unknown outcome, is not judged.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Collection
 from typing import Generic, TypeVar
 
 from ._gates import E1_COMPOSITE
+from ._outcomes import ABANDONED, UNKNOWN, kind_of
 from .types import Doubt, FSMState
 
 JUDGED_AFTER = 3
 """Completed steps after a text: its effect shows one step later, and a fired monitor fades within two."""
-ABANDONED = "failure: abandoned"
-"""The outcome of a run that was not finished."""
 _HARD = (FSMState.SLOW.value, FSMState.SKIP.value)
 
 T = TypeVar("T")
@@ -34,7 +33,7 @@ def is_judged(fired: Collection[str], state: object, composite: float | None) ->
 
 def has_ended_well(outcome: str, doubts: Collection[Doubt]) -> bool:
     """Return True if the end of a run is a recovery: a success that its last step does not contradict."""
-    return outcome == "success" and not doubts
+    return kind_of(outcome) == "success" and not doubts
 
 
 class Judging(Generic[T]):
@@ -60,6 +59,6 @@ class Judging(Generic[T]):
         return due
 
     def left(self, outcome: str) -> list[T]:
-        """Remove and return the texts that the run's end judges: none if it was abandoned."""
+        """Remove and return the texts that the run's end judges: none if it was abandoned, or ended as unknown."""
         left, self._waiting = [item for _, item in self._waiting], []
-        return [] if outcome == ABANDONED else left
+        return [] if outcome == ABANDONED or kind_of(outcome) == UNKNOWN else left

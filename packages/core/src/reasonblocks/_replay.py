@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ._outcomes import recorded_outcome
 from ._own_level import MAX_RUNS, Summary
 from ._session import REPLAYED, Agent, drive
 from .types import Doubt, Step, StepDecision, StepInput, StepOutcome, Usage
@@ -101,7 +102,7 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
             if decision.stop is not None:
                 stopped_at = index
                 break
-        session.finish(run.outcome or "success", completed=run.steps[-1] if run.steps else None)
+        session.finish(recorded_outcome(run.outcome), completed=run.steps[-1] if run.steps else None)
         if run.steps and stopped_at is None:
             decisions.append(session.final_decision or _undecided(decision))
         judged_by = session.step_log[0].judged_by

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from reasonblocks._formats import langchain
+from reasonblocks._formats.content import text_of
 from reasonblocks.types import Step, StepInput, StepOutcome
 
 from ._channel import step_key
@@ -80,7 +81,7 @@ def task_of(messages: Sequence[BaseMessage], before_run: str | None) -> str:
     """Return this run's task: the first human message after those of earlier runs, else the first of all."""
     start = next((at for at, message in enumerate(messages, 1) if before_run and message.id == before_run), 0)
     humans = (message for part in (messages[start:], messages) for message in part if isinstance(message, HumanMessage))
-    return next((langchain.text_of(message.content) for message in humans), "")
+    return next((text_of(message.content) for message in humans), "")
 
 
 def _trailing_results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:

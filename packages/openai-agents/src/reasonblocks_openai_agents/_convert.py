@@ -11,6 +11,7 @@ from agents.run_context import RunContextWrapper
 from agents.tool import default_tool_timeout_error_message
 
 from reasonblocks._formats import get
+from reasonblocks._formats.content import is_content, output_of, text_of
 from reasonblocks._formats.openai import (
     MAX_LOOKED_AT,
     Item,
@@ -21,7 +22,6 @@ from reasonblocks._formats.openai import (
     is_output,
     newest_answer,
     result_of,
-    text_of,
 )
 from reasonblocks.adapters import Newest
 from reasonblocks.types import Step, StepOutcome, ToolResult, Usage
@@ -89,7 +89,7 @@ def task_of(request: str | Sequence[Item]) -> str:
         return request
     last = max((at for at, item in enumerate(request, 1) if is_message(item) or is_output(item)), default=0)
     users = (item for part in (request[last:], request) for item in part if get(item, "role") == "user")
-    return next((text_of(get(item, "content") or "") for item in users), "")
+    return next((text_of(get(item, "content")) for item in users), "")
 
 
 def is_question(items: Sequence[Item]) -> bool:
@@ -137,7 +137,7 @@ class ToolCalls:
     def end(self, call_id: str, result: object) -> None:
         began = self._began.get(call_id)
         took = None if began is None else round((time.perf_counter() - began) * 1000, 3)
-        text = text_of(result) or ("" if isinstance(result, (list, dict)) else str(result))
+        text = output_of(result) if is_content(result) else str(result)  # as the SDK shows it to the model
         self.ended.keep(call_id, ToolResult(call_id=call_id, name="", output=text, duration_ms=took))
 
     def fail(self, call_id: str) -> None:

@@ -1,7 +1,7 @@
 """Compares the two arms of an experiment: the steered runs and the observed ones.
 
-A run is a success only if its outcome is "success"; a failure, a stop and a reason passed to `mark_failure` are not.
-Doubts have no influence, because the monitors raise them and steering must not judge itself. The outcome of a live or
+A run is a success only if its outcome is "success"; a failure, also one of `mark_failure`, and a stop are not. Doubts
+have no influence, because the monitors raise them and steering must not judge itself. The outcome of a live or
 abandoned run is unknown. If a run of the experiment starts another one, the steps and tokens of the second run are
 added to the first, and its outcome is ignored.
 
@@ -17,6 +17,8 @@ from math import erfc, fsum, isfinite, sqrt
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
+from reasonblocks._outcomes import ABANDONED, UNKNOWN, kind_of
+
 from ._values import Body, RunRow
 
 Verdict: TypeAlias = Literal["better", "worse", "no difference shown", "not enough data", "assignment broken"]
@@ -28,7 +30,6 @@ BROKEN_BELOW = 0.001
 """The p-value of the units' ratio below which the assignment is broken: one of a thousand correct ones is below it."""
 Z = NormalDist().inv_cdf(0.975)
 """The normal quantile of a two-sided 95 % interval."""
-ABANDONED = "failure: abandoned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +229,8 @@ def _run(top: RunRow, inner: Sequence[RunRow]) -> _Run:
 
 def _success(outcome: str | None) -> bool | None:
     """Return True or False for a known outcome, None for an unknown one."""
-    return None if outcome in (None, ABANDONED) else outcome == "success"
+    kind = UNKNOWN if outcome == ABANDONED else kind_of(outcome)
+    return None if kind == UNKNOWN else kind == "success"
 
 
 def _fraction(run: RunRow) -> float | None:

@@ -130,7 +130,7 @@ class StepRow:
 class RunFilter:
     """A filter for lists of runs. An empty field matches all runs.
 
-    `state` and `failure_type` are those of `RunRow`. `outcome` is "success", "failure", "stopped", "other" or "live".
+    `state` and `failure_type` are those of `RunRow`. `outcome` is "success", "failure", "stopped", "unknown" or "live".
     `q` is a part of the task, the agent's name or the run's id, in any case. `since` is a time of `started`.
     """
 

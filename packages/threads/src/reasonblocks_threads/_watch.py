@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from reasonblocks._monitors.kinds import TYPES
+from reasonblocks._recovery import has_ended_well
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 
 from ._values import Cause, Evidence
@@ -106,7 +107,7 @@ def watch(memory: WatchMemory, event: Event, numbers: Numbers = NUMBERS) -> tupl
 
 def ended_well(event: RunFinish) -> bool:
     """Return True if a run ended with success, and its last step raised no doubt."""
-    return event.outcome == "success" and not event.doubts
+    return has_ended_well(event.outcome, event.doubts)
 
 
 def is_call(memory: WatchMemory, event: StepEvent) -> bool:

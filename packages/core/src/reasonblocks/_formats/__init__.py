@@ -5,8 +5,9 @@ Adapters use the readers on live runs and `traces` on saved ones, so that both y
 
 - `answer_of`: the `Step` that one answer of the model began: its text, its reasoning, its tool calls;
 - `result_of`: the `ToolResult` of one tool call;
-- `usage_of`: the tokens of one call; `input` includes those read from the cache and written to it;
-- `text_of`: the visible text of a message or of a tool's output, its parts separated by line breaks.
+- `usage_of`: the tokens of one call; `input` includes those read from the cache and written to it.
+
+`content` decides for all of them which text stands for the content of a message or of a tool's result.
 
 A malformed optional field reads as an absent one. This module holds the code that they share.
 """
@@ -14,7 +15,7 @@ A malformed optional field reads as an absent one. This module holds the code th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -39,26 +40,6 @@ def first_int(item: Any, *names: str) -> int | None:
     """Return the first of these fields that holds a whole number; None if none does."""
     found = (get(item, name) for name in names)
     return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), None)
-
-
-def texts(content: object) -> Iterator[str]:
-    """Yield the texts of content: itself, or those of its parts that are text or have a field `text`."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, Sequence):
-        for part in content:
-            text = part if isinstance(part, str) else get(part, "text")
-            if isinstance(text, str):
-                yield text
-
-
-def text_or_json(content: object) -> str:
-    """Return the texts of content, separated by line breaks; the JSON of content that is neither text nor a list."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    if isinstance(content, Sequence):
-        return "\n".join(filter(None, texts(content)))
-    return json.dumps(content, ensure_ascii=False, default=str)
 
 
 def parsed_arguments(given: Any) -> JSON:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ..types import Step, ToolCall, ToolResult, Usage
-from . import first_int, get, plain, text_or_json
+from . import first_int, get, plain
+from .content import output_of
 
 Block: TypeAlias = Any
 """A content block: `{"type": ..., ...}`, or an object of the Claude Agent SDK."""
@@ -60,14 +61,9 @@ def result_of(block: Block) -> ToolResult:
     return ToolResult(
         call_id=str(get(block, "tool_use_id") or ""),
         name="",
-        output=text_of(get(block, "content")),
+        output=output_of(get(block, "content")),
         is_error=True if get(block, "is_error") else None,
     )
-
-
-def text_of(content: object) -> str:
-    """Return the text of a message's or a result's `content`: text, content blocks, or else its JSON."""
-    return text_or_json(content)
 
 
 def usage_of(usage: Mapping[str, Any] | None) -> Usage:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from ..types import Step, ToolCall, ToolResult, Usage
 from . import first_int, first_text, get, plain
+from .content import output_of, text_of
 
 Message: TypeAlias = Any
 """A message object, or its `data` as a dictionary or a validated model."""
@@ -64,26 +65,9 @@ def result_of(message: Message, names: Mapping[str, str]) -> ToolResult:
     return ToolResult(
         call_id=call_id,
         name=get(message, "name") or names.get(call_id, ""),
-        output=text_of(get(message, "content")),
+        output=output_of(get(message, "content")),
         is_error=True if get(message, "status") == "error" else None,
     )
-
-
-def text_of(content: object) -> str:
-    """Return the visible text of `content`, a text or a list of texts and blocks; images and the like have none.
-
-    Source: block types `text` (LangChain, Anthropic), `output_text` and `refusal` (OpenAI Responses).
-    """
-    if isinstance(content, str):
-        return content
-    return "\n".join(filter(None, map(_block_text, content if isinstance(content, list) else ())))
-
-
-def _block_text(block: str | Mapping[str, Any]) -> str:
-    if isinstance(block, str):
-        return block
-    text = block.get("text") if block.get("type") in ("text", "output_text") else block.get("refusal")
-    return text if isinstance(text, str) else ""
 
 
 def reasoning_of(message: Message) -> str:

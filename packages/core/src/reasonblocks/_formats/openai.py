@@ -6,12 +6,12 @@ the item types of `openai` 2.x, unless a function says otherwise.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
 from . import first_int, get, parsed_arguments, plain
+from .content import output_of, text_of
 
 Item: TypeAlias = Any
 """The SDK's unions of item types have some forty members, and grow."""
@@ -81,24 +81,6 @@ def local_call_ids(output: Iterable[Item]) -> tuple[str, ...]:
     )
 
 
-def text_of(content: object) -> str:
-    """Return the text of a message's `content` or of a tool's `output`; images and the like have none.
-
-    Reads `text` and `refusal` of message parts, `stdout` and `stderr` of a shell's output.
-    """
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, Sequence) else [content]
-    return "\n".join(filter(None, map(_part_text, parts)))
-
-
-def _part_text(part: Item) -> str:
-    if isinstance(part, str):
-        return part
-    texts = (get(part, name) for name in ("text", "refusal", "stdout", "stderr"))
-    return "\n".join(text for text in texts if isinstance(text, str) and text)
-
-
 def _reasoning(item: Item) -> str:
     """Return the summary, or else the reasoning itself, which open models show."""
     return text_of(get(item, "summary") or ()) or text_of(get(item, "content") or ())
@@ -123,17 +105,32 @@ def _hosted_results(item: Item, answer: Items) -> list[ToolResult]:
     if (call_id := get(item, "call_id")) is not None:
         return [result_of(output, name) for output in answer if is_output(output) and call_id_of(output) == call_id]
     error = get(item, "error")
-    found = next((value for field in OUTPUTS if (value := get(item, field)) is not None), error)
-    if found is None or kind(item) == "image_generation_call":
+    found = next((value for value in (*_returned(item), error) if value is not None), None)
+    if found is None:
         return []
-    text = found if isinstance(found, str) else json.dumps(plain(found), ensure_ascii=False, default=str)
-    return [ToolResult(call_id=call_id_of(item), name=name, output=text, is_error=error is not None or None)]
+    return [
+        ToolResult(call_id=call_id_of(item), name=name, output=output_of(found), is_error=error is not None or None)
+    ]
+
+
+def _returned(item: Item) -> list[Any]:
+    if kind(item) == "image_generation_call":
+        return [{"type": "image", "data": picture}] if (picture := get(item, "result")) else []
+    return [get(item, field) for field in OUTPUTS]
 
 
 def result_of(item: Item, name: str = "") -> ToolResult:
     """Return the result that an output item holds; `name` is the tool's, which the item lacks."""
     failed = True if get(item, "status") == "failed" else None
-    return ToolResult(call_id=call_id_of(item), name=name, output=text_of(get(item, "output") or ""), is_error=failed)
+    output = get(item, "output") or ""
+    parts = [_printed(part) for part in output] if isinstance(output, (list, tuple)) else output
+    return ToolResult(call_id=call_id_of(item), name=name, output=output_of(parts), is_error=failed)
+
+
+def _printed(part: Item) -> Item:
+    """Return what a command of a shell printed as a text; any other part as it is."""
+    streams = [text for name in ("stdout", "stderr") if isinstance(text := get(part, name), str)]
+    return "\n".join(filter(None, streams)) if streams else part
 
 
 def usage_of(usage: Item) -> Usage:

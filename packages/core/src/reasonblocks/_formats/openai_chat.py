@@ -5,11 +5,12 @@ The source of the rules is the API reference, "Chat", unless a function says oth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from ..types import Step, ToolCall, ToolResult, Usage
 from . import first_int, get, parsed_arguments
+from .content import output_of, text_of
 
 Message: TypeAlias = Any
 """A message of a request, or the `message` of an answer's choice."""
@@ -55,19 +56,8 @@ def result_of(message: Message, names: Mapping[str, str]) -> ToolResult:
     return ToolResult(
         call_id=call_id,
         name=str(get(message, "name") or names.get(call_id, "")),
-        output=text_of(get(message, "content")),
+        output=output_of(get(message, "content")),
     )
-
-
-def text_of(content: object) -> str:
-    """Return the text of `content`, a text or a list of parts; images, audio and files have none."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(filter(None, map(_part_text, content if isinstance(content, Sequence) else ())))
-
-
-def _part_text(part: Any) -> str:
-    return part if isinstance(part, str) else _text(get(part, "text")) or _text(get(part, "refusal"))
 
 
 def _text(value: object) -> str:

@@ -9,12 +9,11 @@ from ._check_answers import MEMORY_BYTES
 from ._drive import InThread, SteeringFlow, Wait, adrive, drive, ms_since
 from ._guard import Faults
 from ._levels import REPLAYED, Agent, Levels, Profiles
-from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager
+from ._runs import OpenRuns, RunView, TraceStateManager
 from ._session import PROTOCOL, SteeringSession
 from ._telemetry import Telemetry
 
 __all__ = [
-    "ABANDONED",
     "MEMORY_BYTES",
     "PROTOCOL",
     "REPLAYED",

@@ -28,8 +28,8 @@ def checked(given: object) -> StepInput:
     return given
 
 
-def reason_of(failure: object) -> str:
-    """Return the reason; raise `ConfigError` if it cannot be a run's outcome."""
-    if not isinstance(failure, str) or not failure:
-        raise ConfigError("reason", failure, "must be a string that is not empty: give str(reason)")
-    return failure
+def words_of(name: str, given: object) -> str:
+    """Return the outcome or the reason that was given; raise `ConfigError` if it is no text."""
+    if not isinstance(given, str) or not given.strip():
+        raise ConfigError(name, given, f"must be a string that is not empty: give str({name})")
+    return given

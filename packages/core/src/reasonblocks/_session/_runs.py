@@ -49,7 +49,6 @@ def read_only(state: TraceState) -> TraceStateManager:
     return TraceStateManager(lambda: state, refuse)
 
 
-ABANDONED = "failure: abandoned"
 OPEN_RUNS = 1_024
 """Open runs that a client remembers."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from .._engine import adopted, faulted, final_fault, final_flow, step_flow, with_outcome
 from .._json import evolve
 from .._memo import Memo
+from .._outcomes import ABANDONED, failure_of, outcome_of
 from .._requests import Flow
 from ..exceptions import ConfigError, ProtocolError, RunStopped
 from ..types import (
@@ -28,13 +29,13 @@ from ..types import (
     TraceState,
 )
 from ._answers import Answers, Backends
-from ._check_input import checked, is_newest, reason_of
+from ._check_input import checked, is_newest, words_of
 from ._control import Control, Judged
 from ._drive import SteeringFlow, StepInFlight, adrive, drive, ms_since
 from ._guard import Faults
 from ._levels import REPLAYED
 from ._log import Closed, StepLog, entry_of, in_doubt
-from ._runs import ABANDONED, OpenRuns, RunView, TraceStateManager, read_only
+from ._runs import OpenRuns, RunView, TraceStateManager, read_only
 from ._telemetry import RunEvents, Telemetry
 
 PROTOCOL = 1
@@ -138,7 +139,11 @@ class SteeringSession(Control):
                 self._state = with_outcome(self._state, outcome, auxiliary=decision.skipped_reason == "auxiliary")
 
     def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
-        """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success."""
+        """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success.
+
+        `outcome` is "success", "unknown", or begins with "failure", "stopped" or "unknown"; any other text is the
+        reason of a failure. Raises `ConfigError` if it is no text.
+        """
         drive(self.finish_flow(outcome, completed=completed))
 
     async def afinish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
@@ -147,7 +152,7 @@ class SteeringSession(Control):
 
     def finish_flow(self, outcome: str = "success", *, completed: Step | None = None) -> SteeringFlow[None]:
         """Run `finish` within an adapter's own flow."""
-        before = self.outcome
+        before, outcome = self.outcome, outcome_of(words_of("outcome", outcome))
         if (step := self._finishing(completed, outcome)) is not None:
             yield from step.run()
             self._finalised(step, completed)
@@ -161,10 +166,13 @@ class SteeringSession(Control):
             yield from self._backends.levels.add(self.run, self._state, self._ends_now)
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
-        """Mark the run as failed, whatever its own outcome. After its end, a second finish event is sent."""
+        """Mark the run as failed, whatever its own outcome: "failure: " and the reason, unless that begins so already.
+
+        After its end, a second finish event is sent. Raises `ConfigError` if the reason is no text.
+        """
         if run_id not in (None, self.run.run_id):
             raise ConfigError("run_id", run_id, f"this session is run {self.run.run_id!r}")
-        self._failure = reason_of(reason)
+        self._failure = failure_of(words_of("reason", reason))
         if self.outcome is not None:
             self._emit_finish(self._failure)
 

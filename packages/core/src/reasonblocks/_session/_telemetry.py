@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from .._json import evolve
+from .._outcomes import parts_of
 from .._process import on_fork
 from .._secret import UNREDACTED
 from .._threads import Workers, contained
@@ -65,7 +66,8 @@ class Redactor:
         return evolve(call, arguments=self._within(plain_arguments(call), names=True))
 
     def _finish(self, event: RunFinish) -> RunFinish:
-        outcome = event.outcome if event.outcome == "success" else self._text(event.outcome)
+        start, reason = parts_of(event.outcome)
+        outcome = f"{start}{self._text(reason)}" if reason else start
         doubts = tuple([evolve(doubt, text=self._text(doubt.text)) for doubt in event.doubts])
         return evolve(event, outcome=outcome, doubts=doubts)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from .._discovery import ADAPTERS, find_adapter
 from .._foreign import refuse_foreign
+from .._formats.content import output_of
 from .._keywords import split_keywords
+from .._outcomes import ABANDONED
 from .._routing import attribute, is_identifier, model_name
-from .._session import ABANDONED, InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
+from .._session import InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
 from .._snapshot import decode
 from .._text import bounded, clip, digest
 from ..types import RunFields, RunKeywords, RunOptions
@@ -57,6 +59,7 @@ __all__ = [
     "is_identifier",
     "model_name",
     "ms_since",
+    "output_of",
     "same_model",
     "split_keywords",
     "view_of",

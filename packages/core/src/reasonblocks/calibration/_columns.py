@@ -194,7 +194,7 @@ def observed(run: RecordedRun, tool_roles: Mapping[str, str] | None = None) -> O
     return Observed(
         source=run.source or "",
         task_key=run.task_key,
-        failed=(run.outcome or "").startswith("failure"),
+        failed=run.outcome_kind == "failure",
         stopped_at_success=bool(run.oracle_stop),
         evidence=tuple(gathered),
         findings=tuple(findings),

@@ -111,13 +111,13 @@ class _Found:
     def counted(self) -> str:
         named = f" of {', '.join(self.sources)}" if self.sources else ""
         if not self.runs:
-            return f"{len(self.unlabelled)} runs{named}, without outcomes"
+            return f"{len(self.unlabelled)} runs{named}, all of unknown outcome"
         return f"{len(self.runs)} runs{named}, {self.failed} failed"
 
     @property
     def notes(self) -> Iterator[str]:
         if self.runs and self.unlabelled:
-            yield f"without an outcome, used for the level of difficulty alone: {len(self.unlabelled)}"
+            yield f"of unknown outcome, used for the level of difficulty alone: {len(self.unlabelled)}"
         yield from (f"left out for having {reason}: {count}" for reason, count in sorted(self.left_out.items()))
 
 
@@ -162,6 +162,7 @@ class _Evaluation:
             "out": out,
             "runs": len(self.found.runs),
             "failed": self.found.failed,
+            "unknown_outcomes": len(self.found.unlabelled),
             "sources": self.found.sources,
             "left_out": dict(self.found.left_out),
             "calibrated": {name: _numbers(interval) for name, interval in self.calibrated.items()},
@@ -191,6 +192,7 @@ class _Flagged:
         return {
             "out": out,
             "runs": len(self.found.unlabelled),
+            "unknown_outcomes": len(self.found.unlabelled),
             "sources": self.found.sources,
             "left_out": dict(self.found.left_out),
             "calibrated": {"flagged": self.calibrated},

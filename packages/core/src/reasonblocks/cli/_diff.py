@@ -115,7 +115,7 @@ class Comparison:
         run = replayed[0].run
         self.every.add(replayed)
         if run.has_outcome:
-            (self.succeeding if run.outcome == "success" else self.failing).add(replayed)
+            (self.succeeding if run.outcome_kind == "success" else self.failing).add(replayed)
 
     def table(self) -> Table:
         """Return the counts of both sides; the title says how many runs and steps differ."""

@@ -103,7 +103,7 @@ def add_to(commands: Parsers) -> None:
         help="propose patterns from your agent's finished runs",
         description="Compares where failed runs got into trouble with what successful runs did instead, and proposes "
         "patterns. Proposals are kept until you accept or refuse them; without RUNS the pending ones are listed. RUNS "
-        "are files that `replay` reads; runs without an outcome teach nothing.",
+        "are files that `replay` reads; runs with an unknown outcome teach nothing.",
         allow_abbrev=False,
     )
     parser.usage = "reasonblocks learn [OPTIONS] [RUNS...]"
@@ -175,17 +175,17 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
         found_runs = runs_of(arguments.runs, arguments.format)
         runs = _runs(found_runs, seen, task_profile=arguments.task_profile)
         found = learn_from(runs, rb=rb, org_id=arguments.org, tool_roles=settings.get("tool_roles"))
-    if seen["runs"] and seen["no outcome"]:
-        warn(f"reasonblocks learn: left out for having no outcome: {seen['no outcome']}")
+    if seen["runs"] and seen["unknown outcome"]:
+        warn(f"reasonblocks learn: left out for an unknown outcome: {seen['unknown outcome']}")
     return found if seen["runs"] else None
 
 
 def _runs(found: Iterable[RecordedRun], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
-    """Yield the runs as they are judged, and count those without an outcome in `seen`."""
+    """Yield the runs as they are judged, and count those with an unknown outcome in `seen`."""
     from .._json import evolve
 
     for run in found:
-        seen.update(["runs"] if run.has_outcome else ["runs", "no outcome"])
+        seen.update(["runs"] if run.has_outcome else ["runs", "unknown outcome"])
         yield evolve(run, task_profile=None) if task_profile else run
 
 

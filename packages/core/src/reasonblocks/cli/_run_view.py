@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from .._outcomes import kind_of
 from .._replay import ReplayedRun
 from ..types import FSMState, Step, StepDecision, Usage
 from ._layout import bar, cells, fitted, rows
@@ -212,8 +213,7 @@ def title_lines(replayed: ReplayedRun, canvas: Canvas, about: str) -> Iterator[L
 
 
 def outcome_part(outcome: str | None) -> tuple[str, str]:
-    text = fitted(outcome or "outcome unknown", 36)
-    return text, next((style for word, style in OUTCOMES.items() if text.startswith(word)), "bold")
+    return fitted(outcome or "outcome unknown", 36), OUTCOMES.get(kind_of(outcome), "bold")
 
 
 def step_head(index: int, decision: StepDecision | None, usage: Usage | None, canvas: Canvas) -> Line:

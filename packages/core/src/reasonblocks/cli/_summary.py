@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .._outcomes import UNKNOWN
 from .._replay import ReplayedRun
 from ..report import Tally, page_of_replayed
 from ..report._tally import counted, listed, median_of, percent, ranked
@@ -27,14 +28,9 @@ class Summary:
 
     def add(self, replayed: ReplayedRun) -> None:
         page = page_of_replayed(replayed)
-        for tally in (self.every, self._of_outcome(replayed.run.outcome)):
+        for tally in (self.every, {"success": self.succeeding, "failure": self.failing}.get(replayed.run.outcome_kind)):
             if tally:
                 tally.add(page)
-
-    def _of_outcome(self, outcome: str | None) -> Tally | None:
-        if outcome == "success":
-            return self.succeeding
-        return self.failing if outcome and outcome.startswith("failure") else None
 
     def tables(self) -> list[Table]:
         return [self._overview(), *([self._by_outcome()] if self._sides() else [])]
@@ -43,6 +39,7 @@ class Summary:
         every = self.every
         rows = [
             ("runs", f"{every.runs:,}, {every.recorded:,} steps, {self.malformed:,} malformed"),
+            *([("unknown outcome", _runs(unknown))] if (unknown := every.outcomes[UNKNOWN]) else []),
             ("states", listed(f"{name} {percent(every.states[name], every.steps)}" for name in _seen(every.states))),
             ("reached by", listed(f"{name} {counted(every.reached[name], 'run')}" for name in _seen(every.states))),
             ("interventions", _interventions(every)),

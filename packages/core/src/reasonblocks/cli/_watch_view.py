@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from .._outcomes import kind_of
 from ..events import Event, RunFinish, RunStart, StepEvent
 from ._layout import clipped, fitted
 from ._output import clean
@@ -48,7 +49,7 @@ def event_lines(event: Event, run: WatchedRun, canvas: Canvas, *, full: bool, on
         observed = " (observed)" if run.mode == "observe" else ""
         yield (*_head(event, run), ("starts", "bold"), (f"{observed}{': ' if task else ''}{task}", ""))
     elif isinstance(event, RunFinish):
-        style = "bold green" if event.outcome == "success" and not run.doubted else "bold red"
+        style = "bold green" if kind_of(event.outcome) == "success" and not run.doubted else "bold red"
         yield (*_head(event, run), (fitted(finish_of(event, run), max(canvas.width - NAME - 12, 20)), style))
     else:
         texts = list(told(event))

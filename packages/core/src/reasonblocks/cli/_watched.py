@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._json import is_number
+from .._outcomes import kind_of
 from ..events import Event, RunFinish, RunStart, StepEvent
 from ._said import SOURCES, STANDING
 
@@ -138,4 +139,4 @@ def _texts(metadata: Mapping[str, Any], name: str) -> list[str]:
 
 def finish_of(event: RunFinish, run: WatchedRun) -> str:
     """Return the outcome for people, with a remark for a success in doubt."""
-    return f"{event.outcome} (in doubt)" if event.outcome == "success" and run.doubted else event.outcome
+    return f"{event.outcome} (in doubt)" if kind_of(event.outcome) == "success" and run.doubted else event.outcome

@@ -95,7 +95,7 @@ def plain_arguments(call: ToolCall) -> JSON:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinish:
-    """The end of a run: "success", "failure: ExcType", "stopped: reason" or the given reason.
+    """The end of a run: "success", "failure: ExcType", "failure: reason", "stopped: reason" or "unknown".
 
     A second event replaces a success.
 

@@ -72,7 +72,7 @@ def digest_of(replayed: ReplayedRun, tool_roles: Mapping[str, str]) -> RunDigest
     )
     acts = tuple(act_of(step, index, tool_roles, private) for index, step in enumerate(steps))
     trouble = first_trouble(acts, decisions)
-    succeeded = run.outcome == "success"
+    succeeded = run.outcome_kind == "success"
     tiers: tuple[Tier, ...] = ("e1", "e2")
     masked = (
         {tier: tuple(_masked(step, private) for step in _queried(steps, trouble.at, tier)) for tier in tiers}

@@ -11,7 +11,7 @@ from ._tally import Tally, counted, percent, ranked
 from ._text import MISSING
 from ._view import UNENDED, Fact
 
-OUTCOMES = (("success", "succeeded"), ("failure", "failed"), ("stopped", "stopped"), ("other", "other"),
+OUTCOMES = (("success", "succeeded"), ("failure", "failed"), ("stopped", "stopped"),
             ("open", UNENDED["open"]), ("unknown", UNENDED["unknown"]))  # fmt: skip
 RECOVERED = "Recovered, by failure type"
 UNTOLD = "Recovered untold, by failure type"

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._outcomes import KNOWN
 from ..exceptions import ExtraMissing
 from . import _text as text
 from . import _view as view
@@ -227,7 +228,7 @@ _SORTS = tuple(
         ("steps", "most steps"), ("tokens", "most tokens"), ("seconds", "longest"), ("started", "newest"),
     )
 )  # fmt: skip
-_OUTCOMES = {kind: kind for kind in ("success", "failure", "stopped", "other")} | {**view.UNENDED}
+_OUTCOMES = {kind: kind for kind in KNOWN} | {**view.UNENDED}
 _TOLD = {"monitor": "by a monitor", "lesson": "a lesson", "operator": "by an operator", "withheld": "withheld",
          "stop": "stopped", "doubt": "ends in doubt"}  # fmt: skip
 

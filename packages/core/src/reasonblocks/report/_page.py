@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 
 from .._fsm import Thresholds
 from .._gates import MONITOR_CAP
-from .._recovery import ABANDONED, Judging, has_ended_well, is_judged, is_troubled
+from .._outcomes import UNKNOWN, kind_of
+from .._recovery import Judging, has_ended_well, is_judged, is_troubled
 from ..types import Doubt, Step
 
 MONITOR = "MonitorSteeringInjection"
@@ -24,7 +25,7 @@ WHO: Mapping[str, str] = {
 }
 HARDEST = ("SKIP", "SLOW", "NORMAL", "FAST", "INIT", "END")
 """The states, the hardest first."""
-OutcomeKind: TypeAlias = Literal["success", "failure", "stopped", "other", "open", "unknown"]
+OutcomeKind: TypeAlias = Literal["success", "failure", "stopped", "open", "unknown"]
 Kind: TypeAlias = Literal["monitor", "lesson", "rules", "operator", "withheld", "look", "stop", "asked"]
 
 
@@ -179,12 +180,8 @@ class RunPage:
 
     @property
     def outcome_kind(self) -> OutcomeKind:
-        if not self.outcome:
-            return "unknown" if self.replayed or self.finished is not None else "open"
-        for kind in ("success", "failure", "stopped"):
-            if self.outcome.startswith(kind):
-                return kind
-        return "other"
+        is_open = not self.outcome and not self.replayed and self.finished is None
+        return "open" if is_open else kind_of(self.outcome)
 
     @property
     def in_doubt(self) -> bool:
@@ -279,7 +276,7 @@ class RunPage:
     @cached_property
     def verdicts(self) -> Mapping[int, Verdict]:
         """The effects of the texts, by their call; calls whose texts are not judged are missing."""
-        return verdicts(self.rows, self.outcome or ABANDONED, self.doubts)
+        return verdicts(self.rows, self.outcome or UNKNOWN, self.doubts)
 
 
 def verdicts(rows: Sequence[Row], outcome: str, doubts: Collection[Doubt] = ()) -> dict[int, Verdict]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .._json import canonical
-from .._recovery import ABANDONED, is_judged
+from .._outcomes import ABANDONED
+from .._recovery import is_judged
 from ..types import ToolCall
 from . import _text as text
 from ._chart import MARKS, kinds_of

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._client import ReasonBlocks
+from .._outcomes import recorded_outcome
 from .._session import SteeringSession
 from ..ports import Evaluator
 from ..traces import RecordedRun
@@ -148,7 +149,7 @@ class _Steered:
         self._at += 1
 
     def finish(self) -> list[Line]:
-        self.session.finish(self._run.outcome or "success", completed=self._run.steps[-1])
+        self.session.finish(recorded_outcome(self._run.outcome), completed=self._run.steps[-1])
         log = [*self._log, *self.session.step_log]
         lines = [_line(entry, decision, entry.step) for entry, decision in zip(log, self._decisions, strict=True)]
         if self.session.final is not None and self.session.final_decision is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .._formats import anthropic, first_text
+from .._formats.content import text_of
 from ..exceptions import RecordError
 from ..types import JSON, Usage
 from ._conversation import Item, StepList, dialect_of, read_conversations
@@ -41,7 +42,7 @@ def _steps(messages: Iterable[Item]) -> StepList:
             for block in results:
                 found.add(anthropic.result_of(block))
             if not results:
-                found.known(task=anthropic.text_of(blocks))
+                found.known(task=text_of(blocks))
     return found
 
 

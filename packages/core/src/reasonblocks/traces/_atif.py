@@ -11,7 +11,8 @@ from typing import Any, TypeGuard
 
 from pydantic import BaseModel, Field, ValidationError
 
-from .._formats import first_int, plain, text_or_json
+from .._formats import first_int, plain
+from .._formats.content import output_of, text_of
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
 from ._files import Record
@@ -96,7 +97,7 @@ def _run(file: str, record: Record) -> RecordedRun | RecordError:
         run = _Trajectory.model_validate(record.value)
     except ValidationError as error:
         return RecordError(file, record.line, reason(error))
-    told = next((text_or_json(step.message) for step in run.steps if step.source == "user"), "")
+    told = next((text_of(step.message) for step in run.steps if step.source == "user"), "")
     steps = [step for step in run.steps if step.source == "agent"]
     known = {
         "run_id": run.run_id or run.session_id,
@@ -117,7 +118,7 @@ def _step(step: _Step) -> Step:
     ]
     results = step.observation.results if step.observation else ()
     return Step(
-        thought=text_or_json(step.message),
+        thought=text_of(step.message),
         reasoning=step.reasoning_content or "",
         tool_calls=(*calls,),
         tool_results=tuple(_result(result, calls) for result in results),
@@ -131,7 +132,7 @@ def _result(result: _Result, calls: list[ToolCall]) -> ToolResult:
     return ToolResult(
         call_id=call.id if call else result.source_call_id or "",
         name=call.name if call else "",
-        output=text_or_json(result.content),
+        output=output_of(result.content),
     )
 
 

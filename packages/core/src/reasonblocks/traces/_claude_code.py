@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from .._formats import anthropic, first_text
 from .._formats.claude_code import INTERRUPTED, NOT_ASKED, SYNTHETIC, prompt_text, result_of, task_done
+from .._formats.content import text_of
 from ..exceptions import RecordError
 from ..types import JSON
 from ._claude_lines import NOT_PROMPTS, SAID, Line, line_of, newest_branch
@@ -71,7 +72,7 @@ class _Run:
     def answer(self, line: Line) -> None:
         error = first_text(line.value, "error")
         if error or line.value.get("isApiErrorMessage"):
-            self.failure = f"failure: {error or anthropic.text_of(line.blocks)}"
+            self.failure = f"failure: {error or text_of(line.blocks)}"
         elif line.message.get("model") != SYNTHETIC:
             self.failure = None
             if line.answer_id not in self.answers:
@@ -200,5 +201,5 @@ def _prompt(line: Line) -> str | None:
     """
     if any(line.value.get(mark) is True for mark in NOT_PROMPTS):
         return None
-    text = anthropic.text_of(line.blocks)
+    text = text_of(line.blocks)
     return None if text.startswith(NOT_ASKED) else text

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from .._formats import langchain
+from .._formats.content import text_of
 from ..exceptions import RecordError
 from ..types import JSON
 from ._files import Record
@@ -126,7 +127,7 @@ def _exchanges(messages: list[_Message]) -> list[_Exchange]:
 
 def _task(messages: list[_Message]) -> str:
     contents = (message.data.content for message in messages if message.type in langchain.HUMANS)
-    return langchain.text_of(next(contents, ""))
+    return text_of(next(contents, ""))
 
 
 def _model(messages: list[_Message]) -> str:

@@ -15,7 +15,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from .._formats import first_int, first_text, langchain, text_or_json
+from .._formats import first_int, first_text, langchain
+from .._formats.content import output_of
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolResult, Usage
 from ._files import Record
@@ -273,7 +274,7 @@ def _result(node: _Node, outputs: JSON) -> ToolResult:
     return ToolResult(
         call_id=call_id if isinstance(call_id, str) else "",
         name=node.name,
-        output=text_or_json(content) if node.error is None else _cause(node.error),
+        output=output_of(content) if node.error is None else _cause(node.error),
         is_error=True if failed else None,
     )
 

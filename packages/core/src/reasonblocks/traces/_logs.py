@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeAlias
 
 from .._formats import first_int
+from .._outcomes import kind_of
 from ..events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of
 from ..exceptions import RecordError
 from ..types import JSON, Step, Usage
@@ -62,7 +63,7 @@ class OpenLog:
             before = self.steps.get(event.step_index)
             if before is None or (_is_final(before) and not _is_final(event)):  # the run went on after its end
                 self.steps[event.step_index] = event
-        elif self.finish is None or (self.finish.outcome == "success" and event.outcome != "success"):
+        elif self.finish is None or (kind_of(self.finish.outcome) == "success" != kind_of(event.outcome)):
             self.finish = event
 
     def log(self, file: str) -> RunLog:

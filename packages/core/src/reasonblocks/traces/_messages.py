@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from .._formats import plain, text_or_json
+from .._formats import first_text, plain
+from .._formats.content import is_content, output_of, text_of
 from .._json import mended
 from ..types import JSON, ToolCall
 
 CALLS = ("tool_call", "tool_use")
 RESULTS = ("tool_call_response", "tool_result")
 """Values of `type` of the parts of a message that are calls and results."""
-TEXTS = {"text": ("content", "text"), "output_text": ("text",), "refusal": ("refusal",)}
 THOUGHTS = {"reasoning": ("content", "reasoning", "text"), "thinking": ("thinking",)}
-"""Values of `type` of the parts that are texts and reasoning, and the fields that hold them."""
+"""Values of `type` of the parts that are reasoning, and the fields that hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,33 +75,29 @@ def objects(value: object) -> list[Mapping[str, Any]]:
 
 def message_of(item: Mapping[str, Any], role: str = "assistant") -> Message:
     """Return a recorded message; `role` is that of a message that names none."""
-    parts = [_inner(part) for name in ("parts", "contents", "content") for part in objects(item.get(name))]
-    content = item.get("content")
-    texts = [content] if isinstance(content, str) else _texts(parts, TEXTS)
+    held = [item[name] for name in ("parts", "contents", "content") if isinstance(item.get(name), list)]
+    content = [_inner(part) for listed in held for part in listed] or item.get("content")
+    parts = objects(content)
     role = item["role"] if isinstance(item.get("role"), str) else role
     calls = [part for part in parts if part.get("type") in CALLS] or objects(item.get("tool_calls"))
     return Message(
         role=role,
-        text="\n".join(filter(None, texts)),
-        reasoning="\n".join(filter(None, _texts(parts, THOUGHTS))),
+        text=text_of(content),
+        reasoning="\n".join(filter(None, map(_thought, parts))),
         calls=tuple(map(_call, calls)),
-        results=tuple(_results(item, parts, role, texts)),
+        results=tuple(_results(item, content, role)),
     )
 
 
-def _inner(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    held = part.get("message_content")
+def _inner(part: Any) -> Any:
+    held = part.get("message_content") if isinstance(part, Mapping) else None
     return held if isinstance(held, Mapping) else part
 
 
-def _texts(parts: Iterable[Mapping[str, Any]], kinds: Mapping[str, tuple[str, ...]]) -> list[str]:
-    found = (next((part[name] for name in _fields(part, kinds) if name in part), None) for part in parts)
-    return [text for text in found if isinstance(text, str)]
-
-
-def _fields(part: Mapping[str, Any], kinds: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _thought(part: Mapping[str, Any]) -> str:
     kind = part.get("type")
-    return kinds.get(kind, ()) if isinstance(kind, str) else ()
+    fields = THOUGHTS.get(kind, ()) if isinstance(kind, str) else ()
+    return first_text(part, *fields) or ""
 
 
 def _call(given: Mapping[str, Any]) -> ToolCall:
@@ -113,15 +109,19 @@ def _call(given: Mapping[str, Any]) -> ToolCall:
     return ToolCall(id=_text(call.get("id")), name=_text(named.get("name")), arguments=arguments_of(arguments))
 
 
-def _results(
-    item: Mapping[str, Any], parts: Iterable[Mapping[str, Any]], role: str, texts: Iterable[str]
-) -> Iterator[tuple[str, str]]:
-    answers = [part for part in parts if part.get("type") in RESULTS]
+def _results(item: Mapping[str, Any], content: object, role: str) -> Iterator[tuple[str, str]]:
+    answers = [part for part in objects(content) if part.get("type") in RESULTS]
     for part in answers:
         output = next((part[name] for name in ("response", "result", "content") if name in part), None)
-        yield _text(part.get("id") or part.get("tool_use_id")), text_or_json(plain(output))
+        yield _text(part.get("id") or part.get("tool_use_id")), recorded_output(output)
     if role == "tool" and not answers:
-        yield _text(item.get("tool_call_id") or item.get("id")), "\n".join(texts)
+        yield _text(item.get("tool_call_id") or item.get("id")), recorded_output(content)
+
+
+def recorded_output(output: object) -> str:
+    """Return the text of a tool's recorded result, whose parts may be recorded as their JSON."""
+    held = value_of(output)
+    return output_of(held if is_content(held) else output)
 
 
 def _text(value: object) -> str:

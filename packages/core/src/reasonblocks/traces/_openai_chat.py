@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._formats import first_text, openai_chat
+from .._formats.content import text_of
 from ..exceptions import RecordError
 from ..types import JSON
 from ._conversation import Item, StepList, dialect_of, read_conversations
@@ -47,7 +48,7 @@ def _steps(messages: Iterable[Item]) -> StepList:
         elif isinstance(role, str) and role in openai_chat.RESULTS:
             found.add(openai_chat.result_of(message, {}))
         elif role == "user":
-            found.known(task=openai_chat.text_of(message.get("content")))
+            found.known(task=text_of(message.get("content")))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .._formats import first_text, openai
+from .._formats.content import text_of
 from ..exceptions import RecordError
 from ..types import JSON, Usage
 from ._conversation import Item, StepList, dialect_of, read_conversations
@@ -41,7 +42,7 @@ def _steps(items: Iterable[Item]) -> StepList:
         elif openai.is_output(part):
             found.add(openai.result_of(part))
         elif part.get("role") == "user":
-            found.known(task=openai.text_of(part.get("content") or ""))
+            found.known(task=text_of(part.get("content")))
     return found
 
 

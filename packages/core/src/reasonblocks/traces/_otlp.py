@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from .._formats import text_or_json
 from .._json import evolve
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
 from ._files import Record
-from ._messages import Asked, arguments_of, value_of
+from ._messages import Asked, arguments_of, recorded_output, value_of
 from ._otlp_messages import Messages, messages_in
 from ._otlp_spans import Span, Trace, is_other_signal, traces_of
 from ._run import Header, RecordedRun, Runs, contained
@@ -203,7 +202,7 @@ def _result(tool: Span, made: ToolCall) -> ToolResult:
 def _output(tool: Span) -> str:
     for name in ("gen_ai.tool.call.result", "output.value"):
         if name in tool.attributes:
-            return text_or_json(tool.attributes[name])
+            return recorded_output(tool.attributes[name])
     returned = messages_in(tool.attributes, tool.events).returned
     return "\n".join(filter(None, (message.text for message in returned))) or tool.failure
 

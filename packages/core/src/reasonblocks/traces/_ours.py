@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from .._formats.content import output_of
 from .._json import mended
 from ..exceptions import RecordError
 from ..types import JSON, Step, ToolCall, ToolResult, Usage
@@ -15,6 +16,8 @@ from ._atif import is_atif
 from ._files import Record
 from ._run import Header, RecordedRun, Runs, reason, run_by_run
 
+Content: TypeAlias = str | list[Any] | dict[str, Any]
+"""A tool's result: its text, its parts, or a value."""
 _unknown = Usage()
 
 
@@ -27,7 +30,7 @@ class _Call(BaseModel):
 class _Result(BaseModel):
     call_id: str = ""
     name: str = ""
-    output: str = ""
+    output: Content = ""
     is_error: bool | None = None
     duration_ms: float | None = None
 
@@ -39,7 +42,7 @@ class _Step(BaseModel):
     reasoning: str | None = None
     action: str | None = None
     action_input: Any = None  # any JSON, mostly text
-    observation: str | None = None
+    observation: Content | None = None
     is_error: bool | None = None
     observation_is_error: bool | None = None
     tokens: int | None = None
@@ -95,7 +98,7 @@ def _calls(calls: list[_Call]) -> tuple[ToolCall, ...]:
 
 
 def _results(results: list[_Result]) -> tuple[ToolResult, ...]:
-    return tuple(ToolResult(**dict(result)) for result in results)
+    return tuple(ToolResult(**{**dict(result), "output": output_of(result.output)}) for result in results)
 
 
 def _flat_calls(index: int, step: _Step) -> tuple[ToolCall, ...]:
@@ -129,7 +132,7 @@ def _flat_results(calls: tuple[ToolCall, ...], step: _Step) -> tuple[ToolResult,
         ToolResult(
             call_id=call.id if call else "",
             name=call.name if call else "",
-            output=step.observation or "",
+            output=output_of(step.observation),
             is_error=flag,
         ),
     )

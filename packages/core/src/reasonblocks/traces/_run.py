@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from .._outcomes import OutcomeKind, kind_of
 from .._text import digest
 from ..exceptions import RecordError
 from ..types import JSON, Step, Usage
@@ -42,9 +43,13 @@ class RecordedRun:
     parent_run_id: str | None = None
 
     @property
+    def outcome_kind(self) -> OutcomeKind:
+        return kind_of(self.outcome)
+
+    @property
     def has_outcome(self) -> bool:
-        """Return True for a success or a failure; a reason may follow the word."""
-        return self.outcome == "success" or (self.outcome or "").startswith("failure")
+        """Return True for a success or a failure. Any other outcome is unknown: also that of a stopped run."""
+        return self.outcome_kind in ("success", "failure")
 
 
 Runs: TypeAlias = "Iterator[RecordedRun | RecordError]"

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from reasonblocks._outcomes import outcome_of
 from reasonblocks.wire import EventsRequest, EventsResponse, WireRefused
 
 from .._auth import Caller
@@ -70,9 +71,9 @@ class StepGiven(EventGiven):
 
 
 class FinishGiven(EventGiven):
-    """POST /monitor/runs/{run_id}/finish: "success", "failure: ExcType", or another reason."""
+    """POST /monitor/runs/{run_id}/finish: "success", "failure: ExcType", "stopped: reason", or a failure's reason."""
 
-    outcome: str
+    outcome: Annotated[str, AfterValidator(outcome_of)]
 
 
 class Started(BaseModel):
@@ -90,7 +91,7 @@ class Scored(BaseModel):
 
 
 class Finished(BaseModel):
-    """The outcome as it was given."""
+    """The outcome as it is stored: "failure: " and the reason, if only a reason was given."""
 
     run_id: str
     outcome: str

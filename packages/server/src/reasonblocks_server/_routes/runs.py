@@ -67,7 +67,7 @@ def list_runs(
     cursor: Annotated[str | None, Query(max_length=MAX_CURSOR)] = None,
     agent: Chosen = "",
     state: Chosen = "",
-    outcome: Literal["", "success", "failure", "stopped", "other", "live"] = "",
+    outcome: Literal["", "success", "failure", "stopped", "unknown", "live"] = "",
     failure_type: Chosen = "",
     experiment_id: Chosen = "",
     arm: Chosen = "",

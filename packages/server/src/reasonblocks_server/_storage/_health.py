@@ -8,12 +8,13 @@ from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
+from reasonblocks._outcomes import kind_of
+
 from .._values import Body
 from ._tables import runs
 
 MOST_SUMMARIES = 20_000
 """The most finished runs whose summaries are counted: the newest ones."""
-KINDS = ("success", "failure", "stopped")
 
 
 def health_of(connection: Connection, chosen: ColumnElement[bool]) -> Body:
@@ -23,7 +24,7 @@ def health_of(connection: Connection, chosen: ColumnElement[bool]) -> Body:
     alike = (ended, runs.c.outcome, runs.c.state)
     query = select(*alike, func.count(), func.sum(runs.c.injections)).where(chosen).group_by(*alike)
     for finished, outcome, state, count, told in connection.execute(query):
-        outcomes[_kind(outcome or "") if finished else "live"] += count
+        outcomes[kind_of(outcome) if finished else "live"] += count
         injections += int(told)
         if state is not None:
             states[state] += count
@@ -35,10 +36,6 @@ def health_of(connection: Connection, chosen: ColumnElement[bool]) -> Body:
         "injections": injections,
         **_effects(connection, chosen),
     }
-
-
-def _kind(outcome: str) -> str:
-    return next((kind for kind in KINDS if outcome.startswith(kind)), "other")
 
 
 def _effects(connection: Connection, chosen: ColumnElement[bool]) -> Body:

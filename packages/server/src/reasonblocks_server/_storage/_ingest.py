@@ -18,6 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, or_, select, update
 
+from reasonblocks._outcomes import kind_of
 from reasonblocks.events import RunFinish, RunStart, StepEvent
 
 from .._summary import STANDING, summary_of
@@ -179,7 +180,8 @@ class _Run:
 def _overrules(event: RunFinish, row: Columns) -> bool:
     """Return True if a second end replaces the first: a success by any other outcome, and others by a newer one."""
     outcome = name_of(event.outcome)
-    old, new = (row["outcome"] != "success", row["finished"]), (outcome != "success", event.timestamp)
+    old = (kind_of(row["outcome"]) != "success", row["finished"])
+    new = (kind_of(outcome) != "success", event.timestamp)
     if new == old:
         return bool(outcome > row["outcome"])
     return new > old if new[0] else not old[0] and new[1] < old[1]

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Column, ColumnElement, Select, and_, delete, false, func, not_, or_, select, update
 
+from reasonblocks._outcomes import KNOWN, UNKNOWN
+
 from .._values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
 from ._clean import id_of, name_of, text_of
@@ -269,12 +271,15 @@ def _equal(values: Mapping[Column[Any], str]) -> list[ColumnElement[bool]]:
 
 
 def _outcome(kind: str) -> ColumnElement[bool]:
-    kinds = ("success", "failure", "stopped")
     if kind == "live":
         return runs.c.finished.is_(None)
-    if kind == "other":
-        return and_(runs.c.finished.is_not(None), *[~runs.c.outcome.startswith(one) for one in kinds])
-    return runs.c.outcome.startswith(kind) if kind in kinds else false()
+    if kind == UNKNOWN:
+        return and_(runs.c.finished.is_not(None), *[~_begins(one) for one in KNOWN])
+    return _begins(kind) if kind in KNOWN else false()
+
+
+def _begins(kind: str) -> ColumnElement[bool]:
+    return func.lower(func.ltrim(runs.c.outcome)).startswith(kind)
 
 
 def _cursor(started: float, run_id: str) -> str:

@@ -22,7 +22,7 @@ SPANS: Mapping[str, tuple[str, float | None]] = {
 }
 USUAL = "7"
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
-OUTCOMES = {"live": "live", "success": "succeeded", "failure": "failed", "stopped": "stopped", "other": "other reason"}
+OUTCOMES = {"live": "live", "success": "succeeded", "failure": "failed", "stopped": "stopped", "unknown": "unknown"}
 
 
 def health(visit: Visit) -> Response:
@@ -52,7 +52,7 @@ def _refused_keys(keys: Iterable[KeyRow], since: float | None) -> Group:
 def facts_of(counts: Body) -> list[Fact]:
     """Return the headline figures of some runs."""
     outcomes = counts["by_outcome"]
-    known = sum(outcomes.values())  # a reason of the caller, such as "the tests still fail", is no success
+    known = sum(outcomes.values()) - outcomes.get("unknown", 0)
     pairs = counts["recovered"].values()
     recovered, judged = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
     return [

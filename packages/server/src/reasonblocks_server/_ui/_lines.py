@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reasonblocks._outcomes import kind_of
 from reasonblocks.report import RunLine
 from reasonblocks.report import _text as text
 from reasonblocks.report._line import spark_of, ticks_of
@@ -19,7 +20,6 @@ from ._words import status
 
 MOST_NARROW = 1_000
 """The most steps that a list reads of an unfinished run. For a longer run, it shows the number of its events."""
-KINDS = ("success", "failure", "stopped")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,7 @@ def _known(state: str) -> str:
 
 
 def _kind(row: RunRow) -> str:
-    if row.finished is None:
-        return "open"
-    return next((kind for kind in KINDS if (row.outcome or "").startswith(kind)), "other" if row.outcome else "unknown")
+    return "open" if row.finished is None else kind_of(row.outcome)
 
 
 def _place(run_id: str) -> str:

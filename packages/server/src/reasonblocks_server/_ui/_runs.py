@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from reasonblocks._outcomes import KNOWN, UNKNOWN
 from reasonblocks.report._view import Fact
 
 from .._values import RunFilter
@@ -19,7 +20,7 @@ from ._visit import Visit
 PAGE = 50
 """Runs on a page of the list."""
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
-OUTCOMES = ("live", "success", "failure", "stopped", "other")
+OUTCOMES = ("live", *KNOWN, UNKNOWN)
 NAMES = ("agent", "state", "outcome", "failure", "experiment", "arm", "q")
 """The names of the filters in an address."""
 

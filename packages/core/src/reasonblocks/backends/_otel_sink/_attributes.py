@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TypeAlias
 
 from ..._json import MAX_INT, canonical
+from ..._outcomes import kind_of
 from ..._text import clip, whole
 from ...events import RunFinish, StepEvent
 from ...types import RunInfo, Step, ToolCall, ToolResult
@@ -91,8 +92,8 @@ def outcome_attributes(finish: RunFinish) -> Attributes:
 
 
 def failure_of(outcome: str) -> str | None:
-    """Return the `error.type` of an outcome; None for a success, and for a run that `stop_when` ended."""
-    return None if outcome == "success" or outcome.startswith("stopped") else error_type(outcome)
+    """Return the `error.type` of a failure; None for any other outcome."""
+    return error_type(outcome) if kind_of(outcome) == "failure" else None
 
 
 # --- steps

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ..._json import evolve, is_number
+from ..._outcomes import kind_of
 from ..._process import on_fork
 from ...events import Event, RunFinish, RunStart, StepEvent, completed_of
 from ...exceptions import ExtraMissing
@@ -186,7 +187,7 @@ class OpenTelemetrySink:
         ended = self._ended.get(event.run_id)
         if event.run_id in self._open or ended is None or ended.outcome is None:
             self._end(self._run_of(event), event.timestamp, event)
-        elif event.outcome not in (ended.outcome, "success"):
+        elif event.outcome != ended.outcome and kind_of(event.outcome) != "success":
             ended.outcome = event.outcome
             self._spans.outcome(ended.context, event.run_id, event)
 

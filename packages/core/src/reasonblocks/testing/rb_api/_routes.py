@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ValidationError
 
 from ... import __version__
+from ..._outcomes import outcome_of
 from ..._own_level import summary_in
 from ..._serving import Evaluations, Seal, cleared, invalidated, listed, recalled, retrieved, scored, stored, summarised
 from ...backends._profiles import ProfileMemory
@@ -178,7 +179,9 @@ class Api:
         }
 
     def _finish(self, request: Received, run_id: str) -> Body:
-        event = self._add({**object_of(request), "run_id": run_id, "event": "run_finish"})
+        given = object_of(request)
+        ended = {"outcome": outcome_of(given["outcome"])} if isinstance(given.get("outcome"), str) else {}
+        event = self._add({**given, **ended, "run_id": run_id, "event": "run_finish"})
         return {"run_id": run_id, "outcome": event["outcome"]}
 
     def _add(self, event: Body) -> Body:

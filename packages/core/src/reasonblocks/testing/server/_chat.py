@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from ..._formats import text_or_json, texts
+from ..._formats.content import output_of, texts_of
 from ...types import ToolCall, Usage
 from .._script import Turn
 from ._asked import Asked, Item, Json, NewId, arguments_text, data_event, pieces, speaker
@@ -15,9 +15,9 @@ def items(body: Json) -> Iterator[Item]:
     for message in body.get("messages") or []:
         content = message.get("content")
         if message.get("role") == "tool":
-            yield Item(speaker="tool", texts=(text_or_json(content),), call_id=str(message.get("tool_call_id", "")))
+            yield Item(speaker="tool", texts=(output_of(content),), call_id=str(message.get("tool_call_id", "")))
         else:
-            yield Item(speaker=speaker(message), texts=tuple(texts(content)))
+            yield Item(speaker=speaker(message), texts=tuple(texts_of(content)))
 
 
 def whole(asked: Asked, turn: Turn, new_id: NewId) -> Json:

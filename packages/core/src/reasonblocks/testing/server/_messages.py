@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from ..._formats import texts
 from ..._formats.anthropic import blocks_of, result_of
+from ..._formats.content import texts_of
 from ...types import Usage
 from .._script import Turn
 from ._asked import Asked, Item, Json, NewId, named_event, pieces, speaker
@@ -17,10 +17,10 @@ CHARS_PER_TOKEN = 4
 
 def items(body: Json) -> Iterator[Item]:
     if body.get("system"):
-        yield Item(speaker="system", texts=tuple(texts(body["system"])))
+        yield Item(speaker="system", texts=tuple(texts_of(body["system"])))
     for message in body.get("messages") or []:
         yield from _results(message)
-        found = tuple(texts(message.get("content")))
+        found = tuple(texts_of(message.get("content")))
         if found or message.get("role") != "user":
             yield Item(speaker=speaker(message), texts=found)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from ..._formats import text_or_json, texts
+from ..._formats.content import output_of, texts_of
 from ..._formats.openai import call_id_of, is_output
 from ...types import Usage
 from .._script import Turn
@@ -26,9 +26,9 @@ def items(body: Json) -> Iterator[Item]:
 
 def _item(given: Json) -> Item:
     if "role" in given:
-        return Item(speaker=speaker(given), texts=tuple(texts(given.get("content"))))
+        return Item(speaker=speaker(given), texts=tuple(texts_of(given.get("content"))))
     if is_output(given):
-        return Item(speaker="tool", texts=(text_or_json(given.get("output")),), call_id=call_id_of(given))
+        return Item(speaker="tool", texts=(output_of(given.get("output")),), call_id=call_id_of(given))
     return Item(speaker="model")  # reasoning, calls, and references to them
 
 
