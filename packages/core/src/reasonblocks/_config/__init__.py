@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from .._calibration_file import calibration_of
 from .._monitors.builtin import resolve_weights
 from .._routing import check_routing
-from .._session import Profiles
+from .._session import Profiles, Workers
 from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..types import Mode, Placement, Settings, Step, Transition
 from ._experiment import Assignments, assigned, kept_id
@@ -110,7 +110,8 @@ def configure(
         disabled=disabled,
     )
     profiles = profiles_of(profile, environ, server, settings.org_id, seconds)
-    backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict)
+    workers = Workers() if server is None else server.workers
+    backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, workers, strict=strict)
     backends = evaluated_by(server, backends, own_weights, tool_roles, None if calibration is None else numbers)
     settings, backends = with_control(
         settings, backends, mode, on_injection, stop_when, second_look, mailbox, operator_notes
@@ -127,4 +128,5 @@ def configure(
         server=server,
         deadline_seconds=seconds,
         strict=strict,
+        workers=workers,
     )
