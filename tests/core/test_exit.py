@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import ReasonBlocks
+from reasonblocks._threads import IDLE_SECONDS
 from reasonblocks.backends._forks import no_fork
 from reasonblocks.events import Event, RunFinish
+from reasonblocks.testing._checks import threads_started
 from reasonblocks.types import StepInput
 from tests.core.world import Hang, RecordingSink, begin, called, client, hanging, run
 
@@ -286,4 +288,56 @@ def test_many_short_runs_on_an_event_loop_wait_for_the_sinks_in_few_threads() ->
 
     before = sum(thread.name == "reasonblocks-worker" for thread in threading.enumerate())
     assert asyncio.run(main()) - before < 10
+    rb.close()
+
+
+def alive(started: list[threading.Thread], seconds: float) -> list[str]:
+    """The names of the threads that do not end within so many seconds in all."""
+    ends = time.monotonic() + seconds
+    for thread in started:
+        thread.join(max(0.0, ends - time.monotonic()))
+    return [thread.name for thread in started if thread.is_alive()]
+
+
+def test_closed_clients_leave_no_threads() -> None:
+    with threads_started() as started:
+        for _ in range(200):
+            rb = ReasonBlocks(scorer=lambda completed: 0.4, redact=str, sinks=[RecordingSink()], strict=True)
+            with rb.session() as session:
+                run(session, 2)
+            rb.close()
+    assert len(started) >= 400
+    assert alive(started[-20:], IDLE_SECONDS / 2) == []
+
+
+def test_a_client_whose_sinks_were_waited_for_on_an_event_loop_leaves_no_threads() -> None:
+    async def main() -> None:
+        rb = client(sinks=[RecordingSink()])
+        async with rb.session() as session:
+            await session.abegin_step(StepInput())
+        rb.close()
+
+    with threads_started() as started:
+        asyncio.run(main())
+    assert len(started) >= 2
+    assert alive(started, IDLE_SECONDS / 2) == []
+
+
+def test_a_worker_that_hangs_when_its_client_is_closed_ends_after_its_call() -> None:
+    with threads_started() as started, hanging() as hang:
+        rb = client(scorer=hang, step_deadline_ms=20)
+        begin(session := rb.session(), 0)
+        begin(session, 1)
+        rb.close(timeout=0.2)
+        assert alive(started, 0.0) == ["reasonblocks-worker"]
+    assert alive(started, IDLE_SECONDS / 2) == []
+
+
+def test_a_closed_client_starts_new_workers() -> None:
+    rb = client(scorer=lambda completed: 0.4)
+    run(rb.session(), 2)
+    rb.close()
+    session = rb.session()
+    run(session, 2)
+    assert session.step_log[1].difficulty == 0.4
     rb.close()

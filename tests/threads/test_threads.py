@@ -346,6 +346,21 @@ def test_wait_returns_at_its_timeout(driver: Driver) -> None:
     assert driver.threads.wait(thread.id, 0.02) == thread
 
 
+@pytest.mark.parametrize("phase", ["awaiting_review", "awaiting_redirect", "done_cleanup_unsuccessful", "done"])
+def test_wait_returns_once_the_action_has_ended_whatever_a_person_is_still_asked(driver: Driver, phase: str) -> None:
+    thread = driver.reach(phase)
+    found: list[Thread] = []
+    waiting = threading.Thread(target=lambda: found.append(driver.threads.wait(thread.id, 1e6)), daemon=True)
+    waiting.start()
+    waiting.join(SECONDS)
+    assert found == [thread]
+
+
+@pytest.mark.parametrize("phase", ["awaiting_confirmation", "awaiting_intent_clarification", "monitoring"])
+def test_wait_does_not_return_while_an_action_runs_or_may_come(driver: Driver, phase: str) -> None:
+    assert not driver.reach(phase).phase.action_has_ended
+
+
 def test_wait_returns_with_the_answer_of_another_thread(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
     begun = threading.Event()

@@ -14,6 +14,7 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from ._interrupts import Condition
 from ._process import on_fork
 from .exceptions import BadAnswer, ProtocolError, RunStopped
 
@@ -44,6 +45,14 @@ def contained(source: str) -> Iterator[None]:
         raise BadAnswer(source, type(exc).__name__, NOT_ITS_OWN) from exc
 
 
+class Pending(Future[T]):
+    """A future whose lock no interrupted thread keeps: the thread that sets its result would wait for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition = Condition()
+
+
 class Workers:
     """Daemon threads of this process, as many as there are calls at once; an idle one takes the next call."""
 
@@ -58,33 +67,47 @@ class Workers:
 
     def submit(self, call: Callable[[], T], source: str = "a callable") -> Future[T]:
         """Run a call in the caller's context. `source` names it in errors."""
-        future: Future[T] = Future()
+        future: Future[T] = Pending()
         context = copy_context()
         task: _Task = (future, lambda: context.run(_contained, source, call))
         with self._lock:
-            inbox = self._idle.pop() if self._idle else None
+            idle = self._idle
+            inbox = idle.pop() if idle else None
         if inbox is None:
             inbox = SimpleQueue()
-            threading.Thread(target=self._serve, args=(inbox,), name="reasonblocks-worker", daemon=True).start()
+            threading.Thread(target=self._serve, args=(inbox, idle), name="reasonblocks-worker", daemon=True).start()
         inbox.put(task)
         return future
 
-    def _serve(self, inbox: _Inbox) -> None:
-        while (task := self._next(inbox)) is not None:
+    def close(self) -> None:
+        """End the idle threads now, and each other one after its call. A later call starts new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            for inbox in idle:
+                inbox.put(None)
+
+    def _serve(self, inbox: _Inbox, idle: list[_Inbox]) -> None:
+        while (task := self._next(inbox, idle)) is not None:
             _run(*task)
             del task
             with self._lock:
-                self._idle.append(inbox)
+                if idle is not self._idle:  # closed meanwhile
+                    return
+                idle.append(inbox)
 
-    def _next(self, inbox: _Inbox) -> _Task | None:
-        try:
-            return inbox.get(timeout=IDLE_SECONDS)
-        except Empty:
+    def _next(self, inbox: _Inbox, idle: list[_Inbox]) -> _Task | None:
+        while True:
+            try:
+                task = inbox.get(timeout=IDLE_SECONDS)
+            except Empty:
+                task = None
             with self._lock:
-                if inbox in self._idle:
-                    self._idle.remove(inbox)
-                    return None
-            return inbox.get()  # a task was handed over at the last moment
+                if inbox in idle:
+                    idle.remove(inbox)
+                elif task is None:  # a task is handed over at the last moment, or an interrupt prevented that
+                    idle.append(inbox)
+                    continue
+            return task
 
 
 def _contained(source: str, call: Callable[[], T]) -> T:

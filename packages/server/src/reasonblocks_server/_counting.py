@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from reasonblocks._interrupts import Condition
 from reasonblocks.backends._pattern_stats import Counts, PatternStats
 from reasonblocks.events import Event, event_of
 from reasonblocks.exceptions import EventError, ReasonBlocksError
@@ -37,7 +38,7 @@ class Counting:
         """`counts` returns the counts of an org's patterns. They ignore the ids of other patterns."""
         self._storage, self._counts = storage, counts
         self._waiting: deque[tuple[str, str]] = deque(maxlen=MAX_WAITING)
-        self._lock = threading.Condition()
+        self._lock = Condition()
         self._is_busy = False
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None

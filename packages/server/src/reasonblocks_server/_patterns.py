@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reasonblocks._interrupts import holding
 from reasonblocks._json import evolve
 from reasonblocks._patterns import pattern_json, pattern_of
 from reasonblocks._serving import retrieved
@@ -134,7 +134,7 @@ class Patterns:
         if not any_revision and found.revision != revision:
             raise ApiError(412, f"the pattern has the revision {found.revision}: send it as If-Match")
 
-    @contextmanager
+    @holding
     def _one_writer(self) -> Iterator[None]:
         """Hold a lock over all writers on this host, from the check of a pattern to its change."""
         with self._writing, _locked(self._lock_file):
@@ -177,7 +177,7 @@ def _store(settings: Settings) -> Any:
     return QdrantStore(settings.qdrant_url, settings.qdrant_api_key, layer=layer)
 
 
-@contextmanager
+@holding
 def _locked(path: Path) -> Iterator[None]:
     if fcntl is None:
         yield

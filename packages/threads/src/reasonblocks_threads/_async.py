@@ -16,7 +16,7 @@ from ._engine import Finding, Worker
 from ._engine._answering import ChildAnswers
 from ._phases import AnswerName, Phase, RunStatus, Stage
 from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier
-from ._threads import AGENT, LOOKS_S, Threads, has_ended
+from ._threads import AGENT, LOOKS_S, Threads, action_has_ended
 from ._values import Actor, Card, Cause, Evidence, Policy, Proposal, Thread, ThreadEvent
 from ._wiring import DEFAULT, Database
 
@@ -177,7 +177,7 @@ class AsyncThreads:
     async def feed(self, after: int = 0, limit: int = 1_000) -> tuple[ThreadEvent, ...]:
         return await in_daemon(lambda: self.sync.feed(after, limit))
 
-    async def wait(self, id: str, timeout: float, *, until: Callable[[Thread], bool] = has_ended) -> Thread:
+    async def wait(self, id: str, timeout: float, *, until: Callable[[Thread], bool] = action_has_ended) -> Thread:
         """Return the thread once `until` holds for it, or as it is after `timeout` seconds."""
         ends = time.monotonic() + timeout
         look_s, longest_s = LOOKS_S

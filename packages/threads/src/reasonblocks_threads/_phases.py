@@ -52,6 +52,11 @@ class Phase(str, Enum):
         return CATEGORIES[self] == "terminal"
 
     @property
+    def action_has_ended(self) -> bool:
+        """True for a phase in which no action runs or is to come, unless a person asks for another one."""
+        return self.is_terminal or self in OUTCOMES
+
+    @property
     def waits(self) -> bool:
         """True for a phase with an open card."""
         return CATEGORIES[self] == "wait"
@@ -92,6 +97,11 @@ CATEGORIES: Mapping[Phase, Category] = MappingProxyType(
         Phase.DONE_CLEANUP_SUCCESSFUL: "terminal",
     }
 )
+
+OUTCOMES: frozenset[Phase] = frozenset(
+    {Phase.AWAITING_REVIEW, Phase.AWAITING_REDIRECT, Phase.DONE_CLEANUP_UNSUCCESSFUL}
+)
+"""The phases that ask a person about the outcome of an action or a clean-up."""
 
 
 class Trigger(str, Enum):

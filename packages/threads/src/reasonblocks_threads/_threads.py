@@ -49,9 +49,9 @@ LOOKS_S = 0.01, 0.25
 """Seconds between two polls of `wait`: at first and at most."""
 
 
-def has_ended(thread: Thread) -> bool:
-    """Return True for a thread in a terminal phase."""
-    return thread.phase.is_terminal
+def action_has_ended(thread: Thread) -> bool:
+    """Return True for a thread whose action has ended, or that ended without one."""
+    return thread.phase.action_has_ended
 
 
 class Threads:
@@ -282,8 +282,8 @@ class Threads:
         with self._engine.store.read() as reading:
             return tuple(reading.feed(after=after, limit=limit, org_id=self._engine.org_id))
 
-    def wait(self, id: str, timeout: float, *, until: Callable[[Thread], bool] = has_ended) -> Thread:
-        """Return the thread once `until` holds for it, or as it is after `timeout` seconds. Any process may move it."""
+    def wait(self, id: str, timeout: float, *, until: Callable[[Thread], bool] = action_has_ended) -> Thread:
+        """Return the thread once `until` holds for it, or as it is after `timeout` seconds; any process may move it."""
         ends = time.monotonic() + timeout
         look_s, longest_s = LOOKS_S
         thread = self.get(id)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from .._calibration_file import calibration_of
 from .._monitors.builtin import resolve_weights
 from .._routing import check_routing
-from .._session import Profiles
+from .._session import Profiles, Workers
 from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..types import Mode, Placement, Settings, Step, Transition
 from ._experiment import Assignments, assigned, kept_id
@@ -81,11 +81,10 @@ def configure(
     second_look: bool, mailbox: Mailbox | None, operator_notes: bool,
 ) -> Config:  # fmt: skip
     """Return the validated options of `ReasonBlocks`. Raises `ConfigError` with the option's name, value and rule."""
-    disabled = switch("REASONBLOCKS_DISABLED", environ)
-    key = api_key_of(api_key, environ)
+    disabled, key = switch("REASONBLOCKS_DISABLED", environ), api_key_of(api_key, environ)
     call_back("redact", redact)
-    server = server_of(base_url, key, live_streaming_enabled, redact, environ, disabled=disabled)
-    own = tuple(custom_monitors(monitors))
+    server = server_of(base_url, key, live_streaming_enabled, call_back("redact", redact), environ, disabled=disabled)
+    own, workers = tuple(custom_monitors(monitors)), Workers() if server is None else server.workers
     check_routing(routing := dict(mapping("model_routing", model_routing)))
     own_weights = dict(mapping("weights", weights))
     built_in, history_limit = machine(transition, fsm_thresholds)
@@ -110,7 +109,7 @@ def configure(
         disabled=disabled,
     )
     profiles = profiles_of(profile, environ, server, settings.org_id, seconds)
-    backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, strict=strict)
+    backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, workers, strict=strict)
     backends = evaluated_by(server, backends, own_weights, tool_roles, None if calibration is None else numbers)
     settings, backends = with_control(
         settings, backends, mode, on_injection, stop_when, second_look, mailbox, operator_notes
@@ -127,4 +126,5 @@ def configure(
         server=server,
         deadline_seconds=seconds,
         strict=strict,
+        workers=workers,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import wait
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from os import PathLike, fspath, sep
 from os.path import exists
@@ -63,6 +63,7 @@ class Config:
     api_key: Secret | None
     deadline_seconds: float
     strict: bool
+    workers: Workers
     server: Server | None = None
 
     def load(self) -> None:
@@ -76,26 +77,33 @@ class Config:
                 raise
 
     def close(self, seconds: float, faults: Faults) -> None:
-        """Close the connections to a server, and the store, unless it is the caller's.
+        """Close the connections to a server, and the store, unless it is the caller's; then end the workers.
 
         A store that does not close in time is abandoned.
         """
-        if self.server is not None:
-            self.server.close()
-        store = self.backends.store
-        if not (self.owns_store and isinstance(store, Closes)):
-            return
         try:
-            closing = Workers().submit(store.close)
+            if self.server is not None:
+                self.server.close()
+            store = self.backends.store
+            if self.owns_store and isinstance(store, Closes):
+                self._close_store(store, seconds, faults)
+        finally:
+            self.workers.close()
+
+    def _close_store(self, store: Closes, seconds: float, faults: Faults) -> None:
+        try:
+            closing = self.workers.submit(store.close)
         except RuntimeError:  # no thread can be started at exit
             store.close()
             return
-        wait([closing], timeout=max(seconds, CLOSE_SECONDS))
-        if closing.done():
-            closing.result()
-        else:
+        try:
+            error = closing.exception(max(seconds, CLOSE_SECONDS))
+        except FutureTimeout:
             name = f"the pattern store {type(store).__name__}"
             faults.say("left behind", f"{name} did not close in the time it had; it is left behind")
+        else:
+            if error is not None:
+                raise error
 
 
 def backends_of(
@@ -106,6 +114,7 @@ def backends_of(
     scorer: Callable[[Step], float] | None,
     transition: Transition | None,
     profiles: Profiles | None,
+    workers: Workers,
     *,
     strict: bool,
 ) -> Backends:
@@ -114,8 +123,9 @@ def backends_of(
     names += ["the mailbox", "on_injection", "stop_when", "interrupt_when"]
     names += [f"monitor {monitor.name}" for monitor in own]
     failure_types = {monitor.name: monitor.failure_type for monitor in own}
-    workers, faults = Workers(), Faults("reasonblocks", strict=strict)
-    levels = None if profiles is None else Levels(profiles, calibration, workers, faults)
+    levels = None
+    if profiles is not None:
+        levels = Levels(profiles, calibration, workers, Faults("reasonblocks", strict=strict))
     return Backends(
         evaluator=LocalEvaluator(calibration, tool_roles_of(roles), failure_types),
         store=store,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ class Server:
     exchange: Exchange
     streams: bool
     redact: Callable[[str], str] | None
+    workers: Workers = field(default_factory=Workers)
 
     def close(self) -> None:
         self.exchange.close()
@@ -60,7 +61,7 @@ class Server:
             return None
         from ..backends._http._texts import Redaction
 
-        return Redaction(self.redact, BoundedCall("redact", Workers()))
+        return Redaction(self.redact, BoundedCall("redact", self.workers))
 
 
 def server_of(

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 
+from .._interrupts import Condition
 from .._json import is_number
 from .._process import on_fork
 from .._threads import contained
@@ -78,9 +79,9 @@ class SinkQueue:
     def _reset(self) -> None:
         """Start afresh in a forked process: the thread, the events and the sink's handles stay with the parent."""
         self._queue: deque[QueuedEvent] = deque()
-        self._wake = threading.Condition()
+        self._wake = Condition()
         self._thread: threading.Thread | None = None
-        self._busy = self._steps = self._flushes = 0
+        self._busy = self._flushes = 0
         self._since = 0.0
         self._stopped = self._closing = False
         self._is_closed = True
@@ -88,12 +89,19 @@ class SinkQueue:
         self._pause = FIRST_PAUSE
 
     def _start(self) -> None:
-        """Start the thread, also again after a close or a fork."""
+        """Start the thread, also again after a close or a fork.
+
+        One whose start is interrupted ends itself, because it is not `_thread`.
+        """
         if self._thread is None:
             thread = threading.Thread(target=self._serve, name="reasonblocks-telemetry", daemon=True)
-            with suppress(RuntimeError):  # at exit, or with too many threads: retried with the next event
-                thread.start()
-                self._thread = thread
+            started, self._thread = None, thread
+            try:
+                with suppress(RuntimeError):  # at exit, or with too many threads: retried with the next event
+                    thread.start()
+                    started = thread
+            finally:
+                self._thread = started
 
     def emit(self, queued: QueuedEvent) -> None:
         """Queue an event; if the queue is full, drop the oldest step."""
@@ -103,7 +111,6 @@ class SinkQueue:
             if not self._queue:
                 self._since = time.monotonic()
             self._queue.append(queued)
-            self._steps += isinstance(queued.event, StepEvent)
             self._is_closed = False
             self._start()
             self._wake.notify_all()
@@ -119,9 +126,11 @@ class SinkQueue:
             resumes_by, ends = time.monotonic(), min(ends, time.monotonic() + REMOTE_SECONDS)
         with self._wake:
             self._flushes += 1
-            self._wake.notify_all()
-            self._wake.wait_for(lambda: self._is_idle or self._resumes > resumes_by, ends - time.monotonic())
-            self._flushes -= 1
+            try:
+                self._wake.notify_all()
+                self._wake.wait_for(lambda: self._is_idle or self._resumes > resumes_by, ends - time.monotonic())
+            finally:
+                self._flushes -= 1
             return self._is_idle
 
     @property
@@ -165,7 +174,7 @@ class SinkQueue:
     def _next(self) -> Callable[[], None] | None:
         """Wait for work and return it; None ends the thread."""
         with self._wake:
-            while True:
+            while self._thread is threading.current_thread():
                 pause = max(self._resumes - time.monotonic(), self._gathers)
                 if self._queue and pause > 0 and (self._stopped or (self._closing and self._resumes > self._ends)):
                     self._drop_all()
@@ -177,6 +186,7 @@ class SinkQueue:
                     self._thread, self._stopped = None, False
                     return None
                 self._wake.wait(pause if self._queue else None)
+            return None
 
     @property
     def _gathers(self) -> float:
@@ -188,9 +198,9 @@ class SinkQueue:
     def _delivery(self) -> Callable[[], None]:
         if self._batch is None:
             self._busy = 1
-            return partial(self._deliver, self._taken(0))
+            return partial(self._deliver, self._queue.popleft())
         self._busy = min(BATCH_EVENTS, len(self._queue))
-        return partial(self._offer, self._batch, [self._taken(0) for _ in range(self._busy)])
+        return partial(self._offer, self._batch, [self._queue.popleft() for _ in range(self._busy)])
 
     def _deliver(self, queued: QueuedEvent) -> None:
         with self._faults.guard(f"sink {self._name}"), contained("a sink"):
@@ -231,7 +241,6 @@ class SinkQueue:
         """Offer these events again: at once after progress, else after a pause."""
         with self._wake:
             self._queue.extendleft(reversed(left))
-            self._steps += sum(isinstance(queued.event, StepEvent) for queued in left)
             while len(self._queue) > QUEUE_EVENTS and self._drop():
                 pass
             if progress:
@@ -252,10 +261,11 @@ class SinkQueue:
 
     def _drop(self) -> bool:
         """Drop the oldest step; a start or a finish only if the queue is full of them. Return False if none was."""
-        if self._steps:
-            self._taken(next(at for at, queued in enumerate(self._queue) if isinstance(queued.event, StepEvent)))
+        oldest = next((at for at, queued in enumerate(self._queue) if isinstance(queued.event, StepEvent)), None)
+        if oldest is not None:
+            del self._queue[oldest]
         elif len(self._queue) >= MAX_EVENTS:
-            self._taken(0)
+            self._queue.popleft()
         else:
             return False
         self.dropped += 1
@@ -268,7 +278,6 @@ class SinkQueue:
         self.dropped += len(self._queue)
         self._left_behind(len(self._queue))
         self._queue.clear()
-        self._steps = 0
 
     def _left_behind(self, events: int) -> None:
         missed = f"take {events:,} event{'s'[: events > 1]}" if events else "close"
@@ -279,9 +288,3 @@ class SinkQueue:
         if self._overflow:
             events = f"{self._overflow:,} event{'s'[: self._overflow > 1]}"
             self._faults.say("left behind", f"sink {self._name} was too slow: {events} dropped in all")
-
-    def _taken(self, at: int) -> QueuedEvent:
-        queued = self._queue[at]
-        del self._queue[at]
-        self._steps -= isinstance(queued.event, StepEvent)
-        return queued

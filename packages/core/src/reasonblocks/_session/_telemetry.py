@@ -147,6 +147,7 @@ class Telemetry:
         ends = time.monotonic() + timeout
         self.start_closing(ends)
         self.wait_closed(ends)
+        self._waiting.close()
 
     def stop(self) -> None:
         """End the threads once their queues are empty."""

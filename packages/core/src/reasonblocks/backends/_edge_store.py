@@ -145,9 +145,9 @@ class EdgePoints:
 
             with no_fork:
                 if self._shard is None:
+                    opened(self)
                     with _EngineErrors(self._root):
                         self._shard = EdgeShard.load(self._path)
-                    opened(self)
         elif self._shard is None:
             self._refuse_another()
         return self._shard
@@ -161,8 +161,8 @@ class EdgePoints:
             os.makedirs(self._path, exist_ok=True)
             # Dot product: rows are unit vectors already.
             config = EdgeConfig(vectors=EdgeVectorParams(size=self._dim, distance=Distance.Dot))
-            shard = self._shard = EdgeShard.create(self._path, config)
             opened(self)
+            shard = self._shard = EdgeShard.create(self._path, config)
             _index(shard)
         return shard
 

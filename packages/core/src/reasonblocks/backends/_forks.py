@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Protocol
 from weakref import WeakSet
 
+from .._interrupts import held
 from .._process import around_fork
 
 
@@ -21,15 +21,13 @@ no_fork = threading.RLock()
 """Held while a sink or store uses its handle: a fork waits for it."""
 
 
-@contextmanager
-def no_fork_if_free(*, wait: bool = False) -> Iterator[bool]:
-    """Hold `no_fork` unless another thread does, which may wait for a file. Yields whether it is held."""
-    held = no_fork.acquire(blocking=wait)
-    try:
-        yield held
-    finally:
-        if held:
-            no_fork.release()
+class InUse(Exception):
+    """Another thread holds `no_fork`, and may wait for a file."""
+
+
+def no_fork_if_free() -> AbstractContextManager[None]:
+    """Hold `no_fork`. Raises `InUse` instead of waiting for it."""
+    return held(no_fork, 0, InUse)
 
 
 _open: WeakSet[Closable] = WeakSet()

@@ -35,8 +35,8 @@ class JsonlSink:
 
     def _opened(self) -> TextIO:
         if self._file is None:
-            self._file = open(self.path, "a", encoding="utf-8", errors="replace")  # noqa: SIM115 - open over events
             opened(self)
+            self._file = open(self.path, "a", encoding="utf-8", errors="replace")  # noqa: SIM115 - open over events
         return self._file
 
     def _write(self, file: TextIO, line: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from .._files import regular
+from .._interrupts import holding
 from .._json import compact
 from .._own_level import MAX_RUNS, Summary, summary_in
 from .._process import on_fork
@@ -151,27 +152,35 @@ class ProfileFile:
         if not agent[1]:
             raise Unavailable("the profile", "runs without an agent_name have none in a file: give an agent_name")
 
-    @contextmanager
+    @holding
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
         """Yield a connection, None without a file."""
         with self._wrapped():
             if not os.path.exists(self.path):
                 yield None
                 return
-            with no_fork, _closing(_connected(self.path, "mode=rw")) as db:
-                yield db if _form(db) else None
+            with no_fork:
+                db = _connected(self.path, "mode=rw")
+                try:
+                    yield db if _form(db) else None
+                finally:
+                    db.close()
 
-    @contextmanager
+    @holding
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection in a transaction that no other process interrupts."""
         with self._wrapped():
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
-            with no_fork, _closing(_connected(self.path, "mode=rwc")) as db:
-                db.execute("BEGIN IMMEDIATE")
-                if not _form(db):
-                    _create(db)
-                yield db
-                db.execute("COMMIT")
+            with no_fork:
+                db = _connected(self.path, "mode=rwc")
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                    if not _form(db):
+                        _create(db)
+                    yield db
+                    db.execute("COMMIT")
+                finally:
+                    db.close()  # rolls back what is not committed
 
     @contextmanager
     def _wrapped(self) -> Iterator[None]:
@@ -179,15 +188,6 @@ class ProfileFile:
             yield
         except (sqlite3.Error, OSError) as exc:
             raise Unavailable("the profile", f"{self.path!r} cannot be used ({exc})") from exc
-
-
-@contextmanager
-def _closing(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Close the connection, which rolls back what is not committed."""
-    try:
-        yield db
-    finally:
-        db.close()
 
 
 def _connected(path: str, mode: str) -> sqlite3.Connection:

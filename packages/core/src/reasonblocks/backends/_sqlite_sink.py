@@ -92,11 +92,11 @@ class SQLiteMonitorSink:
             db = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
             try:
                 _prepare(db, self.path)
-            except sqlite3.Error:
+            except BaseException:
                 db.close()
                 raise
-            self._db = db
             opened(self)
+            self._db = db
         return self._db
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import QueuePool
 
+from reasonblocks._interrupts import held, holding
 from reasonblocks.backends._wal import to_wal
 
 from .._errors import StorageUnavailable
@@ -64,21 +65,21 @@ class Database:
         self.path = self.url.database if self.url.drivername == "sqlite" else None
         self.synchronous = synchronous
         self.busy_s = busy_s
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
         self.engine = self._engine(create=False)
 
     @property
     def is_sqlite(self) -> bool:
         return self.path is not None
 
-    @contextmanager
+    @holding
     def reading(self) -> Iterator[Connection]:
         """Yield a connection for one or more queries."""
         with _wrapped(), self.engine.connect() as connection:
             self._check_file(connection)
             yield connection
 
-    @contextmanager
+    @holding
     def writing(self) -> Iterator[Connection]:
         """Yield a connection in a transaction, which is committed at the end or rolled back after an error."""
         with _wrapped(), self._alone(), self.engine.connect() as connection:
@@ -99,13 +100,13 @@ class Database:
                     raise
         raise AssertionError("unreachable")
 
-    @contextmanager
+    @holding
     def lock(self, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
         """Hold a lock over all processes. Yield False if another process holds it."""
         with _wrapped(), self._file_lock(name, wait_s) if self.path else self._row_lock(name, wait_s) as held:
             yield held
 
-    @contextmanager
+    @holding
     def creating(self) -> Iterator[Connection]:
         """Yield a connection in a transaction, for the migrations; a missing SQLite file is created."""
         if self.path is not None:
@@ -174,18 +175,14 @@ class Database:
             raise
         return db
 
-    @contextmanager
+    @holding
     def _alone(self) -> Iterator[None]:
         """Let one thread of this process at a time write to SQLite."""
         if not self.is_sqlite:
             yield
             return
-        if not self._writing.acquire(timeout=self.busy_s):
-            raise StorageUnavailable("database is locked")
-        try:
+        with held(self._writing, self.busy_s, StorageUnavailable("database is locked")):
             yield
-        finally:
-            self._writing.release()
 
     def _check_file(self, connection: Connection) -> None:
         """Refuse a connection whose file was deleted or replaced, and close all connections to that file."""
@@ -200,7 +197,7 @@ class Database:
             connection.invalidate()
             raise StorageUnavailable(f"the file was deleted or replaced: {self.path}")
 
-    @contextmanager
+    @holding
     def _row_lock(self, name: str, wait_s: float) -> Iterator[bool]:
         number = crc32(f"reasonblocks:{name}".encode())
         with self.engine.connect() as connection, connection.begin():
@@ -212,7 +209,7 @@ class Database:
                 time.sleep(0.05)
             yield bool(held)
 
-    @contextmanager
+    @holding
     def _file_lock(self, name: str, wait_s: float) -> Iterator[bool]:
         """Lock a second SQLite file. If the process is killed, the lock is released."""
         assert self.path is not None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from reasonblocks._interrupts import Condition
 from reasonblocks._process import on_fork
 
 from .._catalogue import Action, Catalogue
@@ -74,7 +74,7 @@ class Engine:
 
     def _reset(self) -> None:
         """Make new locks: a forked process must not wait for those of its parent's threads."""
-        self._changed = threading.Condition()
+        self._changed = Condition()
         self._changes = 0
 
     def tell_others(self) -> None:

@@ -40,28 +40,32 @@ class Worker:
         on_fork(self._forget)
 
     def _forget(self) -> None:
-        self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
+        """Those of the block: each ends once the list is another one."""
 
     def __enter__(self) -> Worker:
-        for number in range(self._number):
-            doctor = Doctor(self._engine) if number == 0 else None
-            thread = threading.Thread(
-                target=self._serve, args=(self._stop, doctor), name="reasonblocks-threads", daemon=True
-            )
-            self._threads.append(thread)
-            thread.start()
-        return self
+        try:
+            for number in range(self._number):
+                doctor = Doctor(self._engine) if number == 0 else None
+                thread = threading.Thread(
+                    target=self._serve, args=(self._threads, doctor), name="reasonblocks-threads", daemon=True
+                )
+                thread.start()
+                self._threads.append(thread)
+            return self
+        except BaseException:
+            self._forget()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop.set()
+        threads = self._threads
+        self._forget()
         self._engine.wake()
         until = time.monotonic() + JOIN_S
-        for thread in self._threads:
+        for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
-        self._forget()
 
     async def __aenter__(self) -> Worker:
         return self.__enter__()
@@ -71,18 +75,21 @@ class Worker:
     ) -> None:
         await in_daemon(lambda: self.__exit__(kind, error, trace))
 
-    def _serve(self, stop: threading.Event, doctor: Doctor | None) -> None:
+    def _serve(self, threads: list[threading.Thread], doctor: Doctor | None) -> None:
         visit = time.monotonic()
-        while not stop.is_set():
-            seen = self._engine.changes
+        seen = self._engine.changes
+        while self._threads is threads:
             if doctor is not None and time.monotonic() >= visit:
                 self._contained("the doctor", partial(doctor.visit, repair=True, whole=False))
                 visit = time.monotonic() + DOCTOR_S
-            drained = self._contained("the worker", lambda: self._engine.drain(stop=stop.is_set))
+            drained = self._contained(
+                "the worker", lambda: self._engine.drain(stop=lambda: self._threads is not threads)
+            )
             if not drained:
-                stop.wait(FAILED_S)
-            elif not stop.is_set():
-                self._engine.wait_for_change(seen, POLL_S)
+                seen = self._engine.changes
+            if self._threads is threads:
+                self._engine.wait_for_change(seen, POLL_S if drained else FAILED_S)
+            seen = self._engine.changes
 
     def _contained(self, source: str, call: Callable[[], object]) -> bool:
         """Call, and log an error. Returns False if there was one."""

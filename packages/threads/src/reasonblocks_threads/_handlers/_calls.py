@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -47,7 +48,7 @@ def bounded(call: Callable[[], T], source: str, *, clock: Callable[[], float], u
     """
     future = _workers.submit(call, source)
     ends = monotonic() + until - clock()
-    while not wait([future], timeout=min(SLICE_S, max(0.0, ends - monotonic()))).done:
+    while not _is_done(future, min(SLICE_S, max(0.0, ends - monotonic()))):
         if monotonic() >= ends or clock() >= until:
             return Outcome(late=future)
     try:
@@ -57,6 +58,15 @@ def bounded(call: Callable[[], T], source: str, *, clock: Callable[[], float], u
         if cause is not None and not _is_contained(cause):
             raise cause from None
         return Outcome(error=exc)
+
+
+def _is_done(future: Future[T], seconds: float) -> bool:
+    """Wait for a call. Not `concurrent.futures.wait`: an interrupt of that locks the future for ever."""
+    try:
+        future.exception(seconds)
+    except FutureTimeout:
+        return False
+    return True
 
 
 def _is_contained(error: BaseException) -> bool:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
 from typing import Protocol
 from weakref import WeakSet
 
+from reasonblocks._interrupts import holding
 from reasonblocks._process import around_fork
+
+LOOK_S = 0.001
+"""Seconds between two looks at the connections that a fork waits for."""
 
 
 class Closable(Protocol):
@@ -21,42 +27,33 @@ class _Gate:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
-        self._inside: dict[int, int] = {}
-        self._forking = False
+        self.forking = threading.RLock()
+        """Held during a fork."""
+        self._inside: dict[object, int] = {}
+        """The thread of each use."""
         self.stores: WeakSet[Closable] = WeakSet()
 
-    def __enter__(self) -> None:
-        me = threading.get_ident()
-        with self._changed:
-            while self._forking and me not in self._inside:
-                self._changed.wait()
-            self._inside[me] = self._inside.get(me, 0) + 1
-
-    def __exit__(self, *_: object) -> None:
-        me = threading.get_ident()
-        with self._changed:
-            if self._inside[me] == 1:
-                del self._inside[me]
+    @holding
+    def passed(self) -> Iterator[None]:
+        me, use = threading.get_ident(), object()
+        try:
+            if me in list(self._inside.values()):  # a fork waits for it
+                self._inside[use] = me
             else:
-                self._inside[me] -= 1
-            if self._forking:
-                self._changed.notify_all()
+                with self.forking:
+                    self._inside[use] = me
+            yield
+        finally:
+            self._inside.pop(use, None)
 
     def before_fork(self) -> None:
+        self.forking.acquire()
         me = threading.get_ident()
-        self._changed.acquire()
-        self._forking = True
-        while any(thread != me for thread in self._inside):
-            self._changed.wait()
+        while any(thread != me for thread in list(self._inside.values())):
+            time.sleep(LOOK_S)
         for store in list(self.stores):
             store.disconnect()
 
-    def after_fork(self) -> None:
-        self._forking = False
-        self._changed.notify_all()
-        self._changed.release()
-
 
 gate = _Gate()
-around_fork(gate.before_fork, gate.after_fork)
+around_fork(gate.before_fork, gate.forking.release)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +12,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
+from reasonblocks._interrupts import Condition, holding
+from reasonblocks._process import on_fork
 from reasonblocks.exceptions import ConfigError
 
 from .._errors import StoreUnavailable
@@ -58,30 +59,36 @@ class PostgresStore:
         except psycopg.Error:
             rule = "it is no valid PostgreSQL URL"
             raise ConfigError("database", "postgresql://...", rule) from None  # the cause may have the password
-        self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._idle: list[Connection] = []
         self._lent: set[Connection] = set()
         """Connections in use; one that is not among them when it comes back is closed."""
         self._letters: dict[str, tuple[float, int, tuple[Letter, ...]]] = {}
         self._changes = 0
+        self._free_all()
+        on_fork(self._free_all)
         gate.stores.add(self)
 
-    @contextmanager
+    def _free_all(self) -> None:
+        self._freed = Condition()
+        self._in_use: set[object] = set()
+        """One object for each transaction."""
+
+    @holding
     def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
         """Begin a transaction that no other one changes these threads in.
 
         Without `durable`, a power cut of PostgreSQL's host may undo it, but no other failure.
         """
         begin = "BEGIN" if durable else "BEGIN; SET LOCAL synchronous_commit = off"
-        with gate, self._begun(begin) as transaction:
+        with gate.passed(), self._begun(begin) as transaction:
             if thread_ids:
                 transaction.all("SELECT id FROM thread WHERE id = ANY(?) ORDER BY id FOR UPDATE", (list(thread_ids),))
             yield SqlWriting(transaction)
         self._changes += 1
 
-    @contextmanager
+    @holding
     def read(self) -> Iterator[Reading]:
-        with gate, self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as transaction:
+        with gate.passed(), self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as transaction:
             yield SqlReading(transaction)
 
     def waiting(self, run_id: str) -> Sequence[Letter]:
@@ -98,7 +105,7 @@ class PostgresStore:
         return found
 
     def close(self) -> None:
-        with gate:
+        with gate.passed():
             self._lent.clear()
             self._close_idle()
 
@@ -113,22 +120,33 @@ class PostgresStore:
         while self._idle:
             self._idle.pop().close()
 
-    @contextmanager
+    @holding
     def _begun(self, begin: str) -> Iterator[Transaction]:
-        if not self._free.acquire(timeout=self._busy_s):
-            raise StoreUnavailable(f"{self._name}: all {CONNECTIONS} connections are in use; try again")
-        try:
+        with self._one_of_most():
             connection = self._connection(begin)
-            self._lent.add(connection)
             try:
+                self._lent.add(connection)
                 with self._transaction(connection) as transaction:
                     yield transaction
             finally:
-                self._keep(connection)
-        finally:
-            self._free.release()
+                self._take_back(connection)
 
-    @contextmanager
+    @holding
+    def _one_of_most(self) -> Iterator[None]:
+        """Wait until less than the most connections are in use."""
+        use = object()
+        try:
+            with self._freed:
+                if not self._freed.wait_for(lambda: len(self._in_use) < CONNECTIONS, self._busy_s):
+                    raise StoreUnavailable(f"{self._name}: all {CONNECTIONS} connections are in use; try again")
+                self._in_use.add(use)
+            yield
+        finally:
+            self._in_use.discard(use)
+            with self._freed:
+                self._freed.notify_all()
+
+    @holding
     def _transaction(self, connection: Connection) -> Iterator[Transaction]:
         def execute(sql: str, values: Sequence[Any]) -> Cursor:
             return connection.execute(_translated(sql), values)
@@ -213,13 +231,14 @@ class PostgresStore:
         sql = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename = 'form'"  # `to_regclass` is cached
         return connection.execute(sql, (SCHEMA,)).fetchone() == (1,)
 
-    def _keep(self, connection: Connection) -> None:
+    def _take_back(self, connection: Connection) -> None:
+        is_lent = connection in self._lent
+        self._lent.discard(connection)
         is_idle = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
-        if is_idle and connection in self._lent:
+        if is_idle and is_lent:
             self._idle.append(connection)
         else:
             connection.close()
-        self._lent.discard(connection)
 
     def _mapped(self, error: Exception) -> Exception | None:
         if isinstance(error, UnicodeEncodeError) or (isinstance(error, psycopg.DataError) and "NUL" in str(error)):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reasonblocks._files import regular
+from reasonblocks._interrupts import held, holding
 from reasonblocks.backends._wal import to_wal
 
 from .._errors import StoreUnavailable
@@ -35,7 +36,7 @@ RUNS = 1_000
 """Runs whose waiting letters are remembered."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Link:
     """A connection, and the inode of its file."""
 
@@ -72,16 +73,17 @@ class SqliteStore:
         """Transactions of this process, which SQLite does not count in its own connection."""
         gate.stores.add(self)
 
-    @contextmanager
+    @holding
     def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
         """Begin a transaction, as the only one. A power cut may undo it without `durable`, but no other failure."""
-        with gate, self._alone():
+        with gate.passed(), self._alone():
             db = self._writing()
             with self._errors():
                 if self._path is not None:
                     db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                _begin(db, self._busy_s)
             try:
+                with self._errors():
+                    _begin(db, self._busy_s)
                 with self._statements(db) as transaction:
                     yield SqlWriting(transaction)
                 transaction.check()
@@ -89,32 +91,37 @@ class SqliteStore:
                     db.execute("COMMIT")
                     if transaction.erases:  # also from the write-ahead log, if nobody reads an older state now
                         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            except BaseException:
-                _roll_back(db)
-                raise
             finally:
                 self._changes += 1
+                try:  # noqa: SIM105 - `suppress` would be called first
+                    db.rollback()  # nothing after the COMMIT
+                except sqlite3.Error:  # a fork closed the connection
+                    pass
 
-    @contextmanager
+    @holding
     def read(self) -> Iterator[Reading]:
-        with gate:
+        with gate.passed():
             if self._path is None:
                 with self._alone(nested=True), self._statements(self._writing()) as transaction:
                     yield SqlReading(transaction)
                 return
             link = self._reader()
-            self._lent.add(link)
             try:
+                self._lent.add(link)
                 with self._errors():
                     link.db.execute("BEGIN")
                 with self._statements(link.db) as transaction:
                     yield SqlReading(transaction)
             finally:
-                _roll_back(link.db)
-                self._keep(link)
+                try:
+                    link.db.rollback()
+                except sqlite3.Error:  # a fork closed the connection
+                    pass
+                finally:
+                    self._take_back(link)
 
     def waiting(self, run_id: str) -> Sequence[Letter]:
-        with gate, self._watching:
+        with gate.passed(), self._watching:
             with self._errors():
                 seen = self._version()
             if seen != self._seen:
@@ -130,7 +137,7 @@ class SqliteStore:
             return found
 
     def close(self) -> None:
-        with gate, self._watching, self._lock:
+        with gate.passed(), self._watching, self._lock:
             self._disconnect()
 
     def disconnect(self) -> None:
@@ -149,17 +156,14 @@ class SqliteStore:
             if link is not None:
                 link.db.close()
 
-    @contextmanager
+    @holding
     def _alone(self, *, nested: bool = False) -> Iterator[None]:
         """Be the only one that writes. A reader in memory may be nested in a transaction of its thread."""
-        if not self._lock.acquire(timeout=self._busy_s):
-            raise StoreUnavailable(f"{self._name}: another thread wrote for more than {self._busy_s:g} s; try again")
-        try:
+        text = f"{self._name}: another thread wrote for more than {self._busy_s:g} s; try again"
+        with held(self._lock, self._busy_s, StoreUnavailable(text)):
             if not nested and self._writer is not None and self._writer.db.in_transaction:
                 raise RuntimeError("a transaction of this thread is open: end it before the next one begins")
             yield
-        finally:
-            self._lock.release()
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None:
@@ -181,12 +185,13 @@ class SqliteStore:
             raise self._gone(link)
         return link
 
-    def _keep(self, link: _Link) -> None:
-        if link in self._lent and len(self._readers) < READERS:
+    def _take_back(self, link: _Link) -> None:
+        is_lent = link in self._lent
+        self._lent.discard(link)
+        if is_lent and len(self._readers) < READERS:
             self._readers.append(link)
         else:
             link.db.close()
-        self._lent.discard(link)
 
     def _version(self) -> int:
         """Return a number that is another one after each transaction of any process."""
@@ -238,28 +243,23 @@ class SqliteStore:
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         """Check the file's form, and create the tables in an empty one."""
-        db.execute("BEGIN")  # another process may create them between two reads
-        try:
+        with db:
+            db.execute("BEGIN")  # another process may create them between two reads
             found = _form(db, self._name)
-        finally:
-            _roll_back(db)
         if found == FORM:
             return
         if self._path is not None:
             to_wal(db, self._busy_s)
-        _begin(db, self._busy_s)
-        try:
+        with db:
+            _begin(db, self._busy_s)
             if _form(db, self._name) != FORM:
                 for statement in SQLITE:
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id={APPLICATION}")
                 db.execute(f"PRAGMA user_version={FORM}")
             db.execute("COMMIT")
-        except BaseException:
-            _roll_back(db)
-            raise
 
-    @contextmanager
+    @holding
     def _statements(self, db: sqlite3.Connection) -> Iterator[Transaction]:
         """Yield the statements of a transaction, of which none is executed later."""
         transaction = Transaction(db.execute, self._mapped)
@@ -329,12 +329,6 @@ def _form(db: sqlite3.Connection, name: str) -> int:
             f"{name}: its form {form} is newer than this library's {FORM}; upgrade reasonblocks-threads"
         )
     return form
-
-
-def _roll_back(db: sqlite3.Connection) -> None:
-    with suppress(sqlite3.Error):
-        if db.in_transaction:
-            db.execute("ROLLBACK")
 
 
 _REASONS = {

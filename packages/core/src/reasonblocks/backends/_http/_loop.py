@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..._process import on_fork
-from ..._threads import Workers
+from ..._threads import Pending, Workers
 from ...exceptions import Unavailable
 
 T = TypeVar("T")
@@ -91,9 +91,11 @@ class NetworkThread:
 
     def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         """Run a coroutine; cancelling the future cancels it. Raises `Unavailable`."""
+        future: Future[T] = Pending()
         with self._lock:
             loop = self._running()
-            return asyncio.run_coroutine_threadsafe(work(), loop)
+            loop.call_soon_threadsafe(partial(_begin, loop, work, future))
+        return future
 
     def _running(self) -> _Loop:
         if self._loop is None or self._loop.is_closed():
@@ -104,8 +106,35 @@ class NetworkThread:
             except RuntimeError as exc:  # at exit, or with too many threads
                 loop.close()
                 raise Unavailable("the network", "no thread can be started") from exc
+            except BaseException:
+                loop.call_soon_threadsafe(loop.stop)  # if the interrupted start goes on
+                raise
             self._loop = loop
         return self._loop
+
+
+def _begin(loop: _Loop, work: Callable[[], Coroutine[Any, Any, T]], future: Future[T]) -> None:
+    """Run a coroutine as a task, whose outcome is that of the future; the future cancels it."""
+    task = loop.create_task(work())
+
+    def cancel(done: Future[T]) -> None:
+        if done.cancelled():
+            with suppress(RuntimeError):  # the loop has closed
+                loop.call_soon_threadsafe(task.cancel)
+
+    def finish(_: asyncio.Task[T]) -> None:
+        error = None if task.cancelled() else task.exception()  # retrieved, so that asyncio does not log it
+        if task.cancelled():
+            future.cancel()
+        if not future.set_running_or_notify_cancel():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(task.result())
+
+    future.add_done_callback(cancel)
+    task.add_done_callback(finish)
 
 
 def _serve(loop: _Loop) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..._files import regular
+from ..._interrupts import holding
 from ...exceptions import ConfigError, StoreError
 from .._forks import Closable, opened
 from .._wal import to_wal
@@ -102,17 +103,14 @@ def prepared(db: sqlite3.Connection, path: str, *, write: bool) -> int:
         return found
     if found == 0:
         to_wal(db, BUSY_S)
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with db:  # rolls back after an error
+        db.execute("BEGIN IMMEDIATE")
         for number in range(_form(db, path), len(MIGRATIONS)):
             for statement in MIGRATIONS[number].split(";"):
                 db.execute(statement)
         db.execute(f"PRAGMA application_id={APPLICATION}")
         db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
         db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
     return len(MIGRATIONS)
 
 
@@ -176,42 +174,34 @@ class Database:
         self.form = prepared(self._db, self.name, write=True)
         return self._db
 
-    @contextmanager
+    @holding
     def snapshot(self, db: sqlite3.Connection) -> Iterator[None]:
         """Read one consistent state."""
-        db.execute("BEGIN")
-        try:
+        with db:
+            db.execute("BEGIN")
             yield
-        finally:
-            db.execute("COMMIT")
 
-    @contextmanager
+    @holding
     def transaction(self, synchronous: str = "FULL") -> Iterator[tuple[sqlite3.Connection, int]]:
         """Run a transaction and yield the change's number. After the commit the data is on the disk."""
         db = self.writing()
         db.execute(f"PRAGMA synchronous={synchronous}")
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with db:
+            db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE meta SET change = change + 1")
             yield db, db.execute("SELECT change FROM meta").fetchone()[0]
             db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
 
-    @contextmanager
+    @holding
     def at_once(self, db: sqlite3.Connection) -> Iterator[None]:
         """Run a transaction that does not wait: it raises at once if another process is writing."""
-        db.execute("PRAGMA busy_timeout=0")
-        try:
-            db.execute("BEGIN IMMEDIATE")
-        finally:
-            db.execute(f"PRAGMA busy_timeout={int(BUSY_S * 1000)}")
-        try:
+        with db:
+            try:
+                db.execute("PRAGMA busy_timeout=0")
+                db.execute("BEGIN IMMEDIATE")
+            finally:
+                db.execute(f"PRAGMA busy_timeout={int(BUSY_S * 1000)}")
             yield
-        finally:
-            db.execute("COMMIT")
 
     @contextmanager
     def border(self) -> Iterator[None]:
@@ -238,8 +228,8 @@ class Database:
         except BaseException:
             db.close()
             raise
-        self._db = db
         opened(self._held)
+        self._db = db
 
 
 def reason(exc: Exception) -> str:

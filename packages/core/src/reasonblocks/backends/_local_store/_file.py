@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from ..._json import evolve
 from ..._patterns import COUNTED, pattern_of, revised
@@ -57,8 +58,11 @@ class File:
             with self._database.snapshot(db):
                 return self._since(db)
 
+    def forget(self) -> None:
+        self._seen, self._version = ("", 0), -1
+
     def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None:
-        with self._database.border(), self._database.transaction() as (db, change):
+        with self._database.border(), self._changing() as (db, change):
             for pattern in given.values():
                 stored = _stored(db, pattern.id)
                 new = revised(pattern, stored, now)
@@ -72,7 +76,7 @@ class File:
     def remove(self, name: str) -> bool:
         if not self._database.exists():
             return False
-        with self._database.border(), self._database.transaction() as (db, change):
+        with self._database.border(), self._changing() as (db, change):
             found = db.execute("DELETE FROM patterns WHERE id=?", (name,)).rowcount > 0
             if found:
                 db.execute("DELETE FROM vectors WHERE id=?", (name,))
@@ -88,7 +92,7 @@ class File:
             f"INSERT INTO counts (id, {what}, changed) VALUES (?,?,?) ON CONFLICT (id) "
             f"DO UPDATE SET {what} = {what} + excluded.{what}, changed = excluded.changed"
         )
-        with self._database.border(), self._database.transaction("NORMAL") as (db, change):
+        with self._database.border(), self._changing("NORMAL") as (db, change):
             db.executemany(more, [(name, times, change) for name, times in counts.items()])
 
     def keep(self, rows: Sequence[Row]) -> None:
@@ -102,6 +106,10 @@ class File:
 
     def close(self) -> None:
         self._database.close()
+
+    def _changing(self, synchronous: str = "FULL") -> AbstractContextManager[tuple[sqlite3.Connection, int]]:
+        self._version = -1  # SQLite does not count this connection's own changes
+        return self._database.transaction(synchronous)
 
     def _since(self, db: sqlite3.Connection) -> Changes:
         if not self._database.form:

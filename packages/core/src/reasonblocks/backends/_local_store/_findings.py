@@ -280,8 +280,8 @@ class LocalFindings:
         with no_fork:
             for finding, unit in found:
                 if loaded.missing.get(finding.finding_id) is finding:
-                    del loaded.missing[finding.finding_id]
                     loaded.index.put(finding, unit)
+                    del loaded.missing[finding.finding_id]
             with suppress(StoreError):  # a read-only file can still be searched
                 self._keep(loaded.number, found)
 

@@ -30,6 +30,10 @@ class PatternStorage(Protocol):
         ...
 
     def changes(self) -> Changes: ...
+    def forget(self) -> None:
+        """Return everything from the next call of `changes`, because the result of the last one was lost."""
+        ...
+
     def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None: ...
     def remove(self, name: str) -> bool: ...
     def count(self, counts: Mapping[str, int], what: str) -> None: ...
@@ -50,14 +54,19 @@ class Memory:
     def __init__(self) -> None:
         self._patterns: dict[str, Pattern] = {}
         self._stats: dict[str, Mapping[str, int]] = {}
-        self._changes = Changes()
+        self._changes = self._known = Changes()
 
     def is_new(self) -> bool:
-        return False
+        return self._changes is not self._known
 
     def changes(self) -> Changes:
-        found, self._changes = self._changes, Changes()
+        found = self._changes
+        self._changes = self._known
         return found
+
+    def forget(self) -> None:
+        rows = [row_of(pattern) for pattern in self._patterns.values()]
+        self._changes = Changes(rows=rows, stats=dict(self._stats), whole=True)
 
     def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None:
         rows, stats = [], {}

@@ -17,7 +17,7 @@ from ..._threads import in_daemon
 from ...exceptions import ConfigError, StoreError
 from ...ports import Embedder
 from ...types import ETrace, Pattern, Tier
-from .._forks import no_fork, no_fork_if_free
+from .._forks import InUse, no_fork, no_fork_if_free
 from .._stores import embedders
 from .._stores.index import Index
 from .._stores.rows import Row, row_of
@@ -117,7 +117,7 @@ class LocalStore:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         with no_fork:
             self._storage.add(given, vectors, now)
-            self._take(self._storage.changes())
+            self._catch_up()
 
     def remove(self, pattern_id: str) -> bool:
         """Remove a pattern; return False if the store has none with that id.
@@ -125,7 +125,7 @@ class LocalStore:
         To hide a pattern of the layer, add one with its id that is `off`."""
         with no_fork:
             found = self._storage.remove(pattern_id)
-            self._take(self._storage.changes())
+            self._catch_up()
         return found
 
     def count(self, pattern_ids: Iterable[str], what: str) -> None:
@@ -140,7 +140,7 @@ class LocalStore:
         if counts := Counter([name for name in pattern_ids if name in rows or name in self._layer]):
             with no_fork:
                 self._storage.count(counts, what)
-                self._take(self._storage.changes())
+                self._catch_up()
 
     def get(self, pattern_id: str) -> Pattern | None:
         """Return the store's pattern, else the layer's, else None."""
@@ -203,17 +203,25 @@ class LocalStore:
 
     def _is_due(self) -> bool:
         """Return True if the file has to be read."""
-        with no_fork_if_free() as free:
-            return free and self._storage.is_new()
+        with suppress(InUse), no_fork_if_free():
+            return self._storage.is_new()
+        return False
 
     def _refresh(self) -> None:
-        with no_fork_if_free(wait=not self._read) as free:  # the thread that holds the lock reads the file
-            if free and self._storage.is_new():
-                self._take(self._storage.changes())
+        with suppress(InUse), no_fork_if_free() if self._read else no_fork:  # the thread that holds it reads the file
+            if self._storage.is_new():
+                self._catch_up()
         self._read = True
 
-    def _take(self, changes: Changes) -> None:
+    def _catch_up(self) -> None:
         """Make the next snapshot. The caller holds `no_fork`."""
+        try:
+            self._take(self._storage.changes())
+        except BaseException:
+            self._storage.forget()
+            raise
+
+    def _take(self, changes: Changes) -> None:
         before = self._snapshot
         stats = {**({} if changes.whole else before.index.stats), **changes.stats}
         if not (changes.rows or changes.gone or changes.whole):
@@ -247,6 +255,6 @@ class LocalStore:
     def _keep(self, rows: Sequence[Row]) -> None:
         """Save the vectors of patterns that were stored with another embedder."""
         own = [row for row in rows if row.body is not None]
-        with suppress(StoreError), no_fork_if_free() as free:  # a read-only file can still be searched
-            if free and own:
+        if own:
+            with suppress(StoreError, InUse), no_fork_if_free():  # a read-only file can still be searched
                 self._storage.keep(own)

@@ -1,0 +1,60 @@
+"""Wherever an interrupt comes, no lock of the threads' store stays held, in any thread and in a forked process."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from reasonblocks_threads import Actor, Cause, Threads
+from reasonblocks_threads._stores._sqlite import SqliteStore
+from tests.interrupts import Case, left_held
+
+BUSY_S = 2.0
+numbers = itertools.count()
+
+
+def cause() -> Cause:
+    return Cause(kind="proposal", key=f"key {next(numbers)}", title="Deploy web?")
+
+
+def threads_case(path: Path | None, *, drains: bool, works_with: bool) -> Case:
+    threads = Threads(SqliteStore(path, busy_s=BUSY_S))
+    threads.open(cause())
+
+    def commands() -> None:
+        thread = threads.open(cause())
+        threads.note(thread.id, "a note", by=Actor.person("mara"))
+        threads.get(thread.id)
+        threads.cards()
+        threads.wait(thread.id, 0.01)
+        threads.mailbox().waiting("run")
+        threads.close()
+        threads.list()
+
+    def step() -> None:
+        threads.drain(limit=2)
+
+    def block() -> None:
+        with threads.worker(threads=2):
+            threads.open(cause())
+
+    def works() -> None:
+        thread = threads.open(cause())
+        threads.drain()
+        assert threads.get(thread.id).phase.waits
+        assert len(threads.cards()) > 0
+
+    operation = block if works_with else step if drains else commands
+    return Case(operation=operation, works=works, close=threads.close)
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("what", ["commands", "a step", "a worker"])
+def test_the_store_of_threads_is_free(tmp_path: Path, in_memory: bool, what: str) -> None:
+    def made() -> Case:
+        path = None if in_memory else tmp_path / f"{next(numbers)}.db"
+        return threads_case(path, drains=what == "a step", works_with=what == "a worker")
+
+    assert left_held(made)[1] == []
