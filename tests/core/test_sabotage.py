@@ -225,8 +225,14 @@ CAUGHT_BY: dict[type[LoopRun], set[str]] = {
     StartsAThreadPerCall: {"test_a_call_starts_no_thread"},
     LeavesAThreadPerCall: {"test_a_long_run_is_steered_to_its_end"},
     LeavesTheRoutedModel: {"test_an_agent_keeps_its_model_after_a_routed_run"},
-    MarksAnObservedRequest: {"test_an_observed_run_sends_the_requests_of_an_unsteered_one"},
-    ShowsWhatIsWithheld: {"test_an_observed_run_sends_the_requests_of_an_unsteered_one"},
+    MarksAnObservedRequest: {
+        "test_an_observed_run_is_told_no_note",
+        "test_an_observed_run_sends_the_requests_of_an_unsteered_one",
+    },
+    ShowsWhatIsWithheld: {
+        "test_an_observed_run_is_told_no_note",
+        "test_an_observed_run_sends_the_requests_of_an_unsteered_one",
+    },
     KeepsTellingNotes: {"test_a_note_of_an_operator_is_told_once"},
     TellsObservedRunsNotes: {"test_an_observed_run_is_told_no_note"},
     CallsTheModelAfterAStop: {"test_a_stopped_run_makes_no_further_call"},

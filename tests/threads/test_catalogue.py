@@ -286,6 +286,16 @@ def test_a_model_that_contains_itself_has_its_own_names() -> None:
     assert "no parameter" in refused(catalogue, {"title": "a"}, "tree")
 
 
+def test_a_model_that_contains_itself_is_described_by_any_pydantic(monkeypatch: pytest.MonkeyPatch) -> None:
+    ref, definitions = {"$ref": "#/$defs/Tree"}, Tree.model_json_schema()["$defs"]
+    described = []
+    for form in (ref, {"allOf": [ref]}):  # of pydantic 2.9, and of those before
+        monkeypatch.setattr(Tree, "model_json_schema", lambda form=form: {**form, "$defs": definitions})
+        described.append(Action("tree", Tree, done).spec.schema)
+    assert described[0] == described[1]
+    assert [*described[0]["properties"]] == ["name", "below"]
+
+
 def test_a_check_that_raises_is_a_sentence() -> None:
     catalogue = Catalogue.of([Action("broken", Broken, done)])
     assert "could not be checked: LookupError" in refused(catalogue, {"service": "web"}, "broken")

@@ -46,8 +46,7 @@ def test_the_example_of_a_proposal_asks_runs_and_is_reviewed(
 def test_the_example_of_steering_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = run(code, tmp_path, monkeypatch)
     with names["rb"], names["threads"], names["rb"].session():
-        pass
-    assert names["threads"].cards() == ()
+        assert names["threads"].cards() == ()
 
 
 def test_the_page_names_every_answer_of_every_card() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +33,9 @@ Write: TypeAlias = Callable[..., str]
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """`command("replay", path)`, in this process, with none of the user's variables."""
-    for name in ("API_KEY", "BASE_URL", "HOME", "STRICT", "DISABLED"):
-        monkeypatch.delenv(f"REASONBLOCKS_{name}", raising=False)
+    """`command("replay", path)`, in this process, with none of the variables of the user or of the test runner."""
+    for name in [name for name in os.environ if name.startswith("REASONBLOCKS_")]:
+        monkeypatch.delenv(name)
 
     def run(*argv: str) -> Done:
         code = main(argv)

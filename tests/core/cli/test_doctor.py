@@ -111,7 +111,6 @@ def test_a_url_that_is_none_is_not_shown(name: str) -> None:
 
 
 def test_a_base_url_that_is_no_url_is_said_in_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("REASONBLOCKS_PARITY", raising=False)  # the test runner's, of which doctor would warn
     monkeypatch.setenv("REASONBLOCKS_BASE_URL", "http://[bad")
     done = command("doctor")
     assert (done.code, len(done.err.splitlines())) == (1, 1)

@@ -151,20 +151,19 @@ def check_same(steps: Sequence[Step], said: str) -> None:
 
 
 def check_called(reader: Reader, found: re.Match[str]) -> None:
+    """The sentence is about one call. Two that differ only in white space are written alike."""
     shown, count, among, place, said = found.groups()
-    steps = reader.named(shown)
-    if among:
-        steps = [step for step in reader.calls[-int(among) :] if written(step) == shown]
-    assert len([step for step in steps if exactly(step) == exactly(steps[-1])]) >= int(count) > 1
-    if place is None:
-        return
-    placed = reader.placed(place)
-    assert all(written(step) == shown for step in placed)
-    assert place.startswith("most recently") or len(placed) == int(count)
-    if last := re.search(r"the last (\d+) times", said or ""):
-        check_same(steps[-int(last[1]) :], said)
-    elif said and not place.startswith("most recently"):
-        check_same(placed, said)
+    alike = [step for step in reader.calls[-int(among or 0) :] if written(step) == shown]
+    equal = [[step for step in alike if exactly(step) == call] for call in dict.fromkeys(map(exactly, alike))]
+    fitting = [made for made in equal if len(made) == int(count) > 1]
+    if place is not None:
+        placed = reader.placed(place)
+        assert place.startswith("most recently") or len(placed) == int(count)
+        fitting = [made for made in fitting if made[-len(placed) :] == placed]
+    assert fitting
+    if said and len(fitting) == 1:
+        last = re.search(r"the last (\d+) times", said)
+        check_same(fitting[0][-int(last[1]) if last else 0 :], said)
 
 
 def exactly(step: Step) -> str:
@@ -270,6 +269,13 @@ PHRASES = (repeated, circle, failures, same_result, nothing_found, had_before, i
 def test_what_is_said_of_the_steps_is_true(phrase: Phrase, run: list[Step], rung: int, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(run) - 1), min_size=1, max_size=5, unique=True))
     check(phrase(remembered(run)[0], tuple(sorted(chosen)), rung), run)
+
+
+def test_a_call_is_not_counted_with_one_that_differs_in_white_space() -> None:
+    run = [act("bash", "Error: no such file", path=path) for path in ("two\nlines", "two\nlines", "  two\nlines")]
+    said = repeated(remembered(run)[0], (0, 1), 1)
+    assert said.startswith('You have called bash(path="two\\nlines") 2 times (2 and 3 calls ago), each time with')
+    check(said, run)
 
 
 LOOP_KINDS = ("repeat", "unmoved", "retry", "cycle", "error", "failing", "redone", "reworded", "waiting")

@@ -21,7 +21,8 @@ ALL_SIZES: dict[str, dict[str, object]] = (
 ALIKE = {"filtered", "none", "long", "bad agent", "bad pattern", "threads in progress", "no threads", "ended threads",
          "answered thread", "split", "recalled", "hostile codebase"}  # fmt: skip
 """Pages that axe checks with `WHOLE` only, because it checks similar ones."""
-NARROW_ONES = {"live", "run", "keys", "experiment", "pattern", "agents", "audit", "threads", "thread", "codebase"}
+NARROW_ONES = {"live", "run", "keys", "experiment", "pattern", "agents", "audit", "threads", "thread", "hostile thread",
+               "codebase"}  # fmt: skip
 """Pages that axe checks narrow and dark at every commit. It checks the others wide and light; with `WHOLE`, all."""
 HOSTILE = ("runs", "hostile", "attack", "bad pattern", "bad agent", "experiments", "agents", "keys", "audit",
            "memory", "hostile codebase", "threads", "hostile thread", "answered thread", "split")  # fmt: skip

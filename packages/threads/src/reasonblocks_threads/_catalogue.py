@@ -188,8 +188,9 @@ def _schema(name: str, model: object) -> Mapping[str, Any]:
         schema = model.model_json_schema()
     except PydanticUserError as exc:
         raise ConfigError(f"action {name!r}: parameters", model, rule) from exc
-    if "$ref" in schema:  # a model that contains itself
-        schema = {**schema["$defs"][schema["$ref"].rpartition("/")[2]], "$defs": schema["$defs"]}
+    own = next(iter(schema.get("allOf", ())), schema)  # pydantic before 2.9 puts the reference into a list
+    if "$ref" in own:  # a model that contains itself
+        schema = {**schema["$defs"][own["$ref"].rpartition("/")[2]], "$defs": schema["$defs"]}
     if schema.get("type") != "object":
         raise ConfigError(f"action {name!r}: parameters", model, "must be a model with named fields")
     plain: Mapping[str, Any] = json.loads(json.dumps({"properties": {}, **schema}))
