@@ -21,7 +21,7 @@ from ._guidance import (
     tier_injections,
 )
 from ._placement import Block, Content, count_breakpoints, place, steered_request, with_tail
-from ._sanitise import folded, sanitise
+from ._sanitise import sanitise
 
 __all__ = [
     "CONTEXT_CHARS",
@@ -35,7 +35,6 @@ __all__ = [
     "count_breakpoints",
     "family",
     "fit",
-    "folded",
     "guidance",
     "lacking",
     "monitor_injection",
