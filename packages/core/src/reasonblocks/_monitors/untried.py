@@ -115,7 +115,7 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
     known = {one.kind for one in lists}
     new = list(_shown(features, step, tool_roles, known)) if "edit" not in features.roles else []
     return {
-        "lists": [one.row for one in (_with(lists, new) if new else lists)],
+        "shown": [one.row for one in (_with(lists, new) if new else lists)],
         "uses": [use.row for use in uses],
         "used": _marked(kept.get("used"), used) if used else kept.get("used"),
         "last": features.index if step.tool_results else count(kept, "last"),
@@ -124,7 +124,7 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
 
 
 def _lists(kept: Mapping[str, JSON]) -> list[_List]:
-    return [_List.of(row) for row in kept.get("lists") or ()]  # type: ignore[union-attr, arg-type]
+    return [_List.of(row) for row in kept.get("shown") or ()]  # type: ignore[union-attr, arg-type]
 
 
 def _uses(kept: Mapping[str, JSON]) -> list[Use]:
