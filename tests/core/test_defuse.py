@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonblocks._folding import folded
 from reasonblocks._render import FRAME
-from reasonblocks._render._sanitise import BRACKETS, OPENING, TOKEN, defuse, folded
+from reasonblocks._render._sanitise import BRACKETS, OPENING, TOKEN, defuse
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 FORGED = [

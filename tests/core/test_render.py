@@ -212,14 +212,14 @@ def test_an_e2_for_a_monitors_text_that_lacks_its_intervention_is_said(caplog: p
 
 def test_what_was_not_tried_yet_stays_at_the_end_of_a_text_with_a_lesson() -> None:
     rb = client(
-        speaks("Text one. Named in the last result and not tried yet: a.py, pantry.", failure_type="loop"),
+        speaks('Text one. Not tried yet: read(path="a.py").', failure_type="loop"),
         store=lambda request: found("e2-a") if (request.tier, request.top_k) == ("e2", 1) else (),
     )
     session = rb.session()
     begin(session, 0)
     text = begin(session, 1).injections[0].text
     assert text.startswith(f"Text one. {found('e2-a')[0].pattern.fields['intervention']}")
-    assert text.endswith(" Named in the last result and not tried yet: a.py, pantry.")
+    assert text.endswith(' Not tried yet: read(path="a.py").')
 
 
 def test_the_form_is_that_of_the_model_that_the_call_is_routed_to() -> None:

@@ -18,7 +18,7 @@ from reasonblocks.types import FSMState, Injection, StepDecision, StepInput
 from tests.outcome.played import Cells
 
 EVIDENCE = 'You have called go(door="attic") 3 times, each time with the same result.'
-UNTRIED = "Named in the last result and not tried yet: pantry, garden."
+UNTRIED = 'Not tried yet: go(door="pantry"), go(door="garden").'
 LESSON = "What seems to be going on: you walk in circles."
 TEXT = f"{EVIDENCE} {UNTRIED}"
 MESSAGES: list[Message] = [

@@ -291,9 +291,6 @@ def test_a_text_about_a_loop_is_true_up_to_its_last_word(run: list[Step], kind: 
         check_alternatives(text, run)
 
 
-NAMED = re.compile(r"Named in (the last|an earlier) result and not tried yet: (.*)\.$")
-
-
 CALLS = re.compile(
     r"Not tried yet(?P<after> after this result)?: (?:(?P<made>\w+\(.*\)) and then )?(?P<calls>\w+\(.*\))\.$"
 )
@@ -327,29 +324,6 @@ def check_alternatives(text: str, run: Sequence[Step]) -> None:
         check_after(as_calls["calls"], run)
     elif as_calls is not None:
         check_calls(as_calls["made"], as_calls["calls"], run)
-    found = NAMED.search(text)
-    if found is None:
-        return
-    names = found[2].split(", ")
-    assert 0 < len(names) <= 3
-    results = [(step, result) for step in run for result in step.tool_results if result.name != "browse_web"]
-    last = [result.output for step, result in results if step is [one for one in run if one.tool_results][-1]]
-    for name in names:
-        assert any(
-            name in output for output in (last if found[1] == "the last" else [one.output for _, one in results])
-        )
-        assert name not in given_words(run)
-
-
-def given_words(run: Sequence[Step]) -> set[str]:
-    """All words of all arguments, and the last parts of paths."""
-    words: set[str] = set()
-    for step in run:
-        for call in step.tool_calls:
-            assert isinstance(call.arguments, Mapping)
-            for word in re.findall(r"[\w./]+", str(call.arguments["path"])):
-                words |= {word, word.rpartition("/")[2]}
-    return words
 
 
 LONG = st.builds(

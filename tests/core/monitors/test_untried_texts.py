@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -40,76 +39,32 @@ def test_untried_members_are_calls_in_the_form_that_the_agent_used() -> None:
 def test_a_room_with_one_door_shows_no_list_and_the_way_to_an_untried_door_is_said() -> None:
     way = [HALL, ATTIC, HALL, ATTIC, LOFT, ROOF, LOFT, ATTIC, HALL]
     assert said([*way, CELLAR]) == 'Not tried yet: go(door="hall") and then go(door="pantry").'
-    assert said([HALL, CELLAR]) == 'Not tried yet: go(door="hall") and then go(door="attic").'
+    assert said([HALL, CELLAR, HALL, CELLAR]) == 'Not tried yet: go(door="hall") and then go(door="attic").'
     assert said(way) == 'Not tried yet: go(door="cellar"), go(door="pantry").'
 
 
 def test_a_tool_that_does_not_lead_away_needs_no_way() -> None:
     conf = act("list_dir", "base.ini\nprod.ini\nports.yaml", path="conf")
     docs = act("list_dir", "intro.md\nsetup.md", path="docs")
-    read = act("read_file", "timeout = 3", path="conf/base.ini")
-    text = said([docs, conf, read, read])
-    assert text == 'Not tried yet: read_file(path="conf/prod.ini"), read_file(path="conf/ports.yaml").'
+    read = [act("read_file", "timeout = 3", path=f"conf/{name}.ini") for name in ("base", "prod")]
+    assert said([docs, conf, *read]) == 'Not tried yet: read_file(path="conf/ports.yaml").'
 
 
 def test_a_call_that_would_be_shortened_is_not_written() -> None:
     tool = "read_the_text_of_one_file_in_a_folder_of_the_configuration"
-    listed = act("list_dir", "settings-of-the-base.ini\nsettings-of-the-production.ini", path="conf")
-    read = act(tool, "timeout = 3", path="conf/settings-of-the-base.ini")
-    text = said([listed, read, read])
-    assert text == "Named in an earlier result and not tried yet: settings-of-the-production.ini."
-
-
-DATES = "Error: cannot read the date '17 March'. Forms of this day: 17-Mar-2026, 2026/03/17, 2026-03-17."
-OTHER = "Error: this shop does not read the date 2026-03-17; it uses another form."
-
-
-def orders(date: str, output: str) -> Step:
-    return act("find_orders", output, is_error=True, customer="C-424", date=date)
-
-
-def test_what_an_error_offers_goes_into_the_argument_that_the_error_repeats() -> None:
-    untried = ["17-Mar-2026", "2026/03/17", "2026-03-17"]
-    calls = [f'find_orders(customer="C-424", date="{date}")' for date in untried]
-    assert said([orders("17 March", DATES)] * 2) == f"Not tried yet: {', '.join(calls)}."
-
-
-def test_the_rest_of_what_an_error_offered_is_said_after_the_next_error() -> None:
-    wrong = orders("2026-03-17", OTHER)
-    calls = [f'find_orders(customer="C-424", date="{date}")' for date in ("17-Mar-2026", "2026/03/17")]
-    assert said([orders("17 March", DATES), wrong]) == f"Not tried yet: {', '.join(calls)}."
-    help_ = act("help", "Error: no help for this tool.", is_error=True, tool="find_orders")
-    assert said([orders("17 March", DATES), wrong, help_]) == ""
-
-
-def test_what_an_error_offers_is_no_call_if_it_repeats_none_or_two_of_the_arguments() -> None:
-    for date, customer in (("today", "C-424"), ("17 March", "17 March")):
-        wrong = act("find_orders", DATES, is_error=True, customer=customer, date=date)
-        assert said([wrong, wrong]).startswith("Named in the last result and not tried yet: 17-Mar-2026, ")
-
-
-def test_a_listing_has_the_form_of_the_error_that_offered_the_same() -> None:
-    wrong = act("apply_patch", "Error: no patch 'fix'. Patches: p1, p2, p3.", is_error=True, patch="fix")
-    listed = act("list_patches", "p1: line 2 becomes x\np2: line 4 becomes y\np3: line 5 becomes z")
-    calls = ", ".join(f'apply_patch(patch="{name}")' for name in ("p1", "p2", "p3"))
-    assert said([wrong, listed, wrong, listed]) == f"Not tried yet: {calls}."
+    names = [f"settings-{part}-of-the-configuration.ini" for part in ("base", "test", "live")]
+    listed = act("list_dir", "\n".join(names), path="conf")
+    assert said([listed, *[act(tool, "timeout = 3", path=f"conf/{name}") for name in names[:2]]]) == ""
 
 
 def test_a_search_works_from_anywhere() -> None:
     vain = "No results for 'sofa'."
-    terms = [f"{vain} Some terms of the index: {names}." for names in ("torch, handset", "couch, cooker")]
-    steps = [act("search", output, query="sofa") for output in (terms[0], vain, terms[1], vain)]
+    terms = [f"{vain} Some terms of the index: {names}." for names in ("torch, handset, couch", "couch, cooker")]
+    asked = [act("search", vain, query=word) for word in ("torch", "handset")]
+    steps = [act("search", terms[0], query="sofa"), *asked, act("search", terms[1], query="sofa")]
     assert said(steps) == 'Not tried yet: search(query="couch"), search(query="cooker").'
-    again = [*steps, act("search", terms[0], query="couch"), act("search", vain, query="sofa")]
-    assert " and then " not in said(again)
-
-
-def test_a_labelled_list_that_is_all_that_a_search_brought_is_named() -> None:
-    found = act("search", "Entries: refrigerator-m20, refrigerator-t14.", query="delivery time")
-    text = said([found, found])
-    assert text == "Named in the last result and not tried yet: refrigerator-m20, refrigerator-t14."
-    prose = act("search", "What I found in the index: refrigerator-m20, refrigerator-t14.", query="delivery time")
-    assert said([prose, prose]) == ""
+    again = [*steps, act("search", vain, query="couch"), act("search", vain, query="sofa")]
+    assert said(again) == 'Not tried yet: search(query="cooker").'
 
 
 def room(name: str, exits: str, way: str) -> Step:
@@ -155,17 +110,6 @@ def test_what_was_not_tried_after_a_result_was_not(ways: list[str]) -> None:
     if "after this result" in text:
         named = re.findall(r'direction="(\w+)"', text)
         assert named == [way for way in ("north", "south", "east") if (at, way) not in taken]
-
-
-def test_what_a_search_in_vain_lists_is_named_again_long_after_a_member_was_taken() -> None:
-    def find(name: str, output: str) -> Step:
-        return act("find_file", output, pattern=name)
-
-    vain = "No file has '{}' in its name. Folders: services, env, deploy."
-    taken = [find("port", vain.format("port")), find("services", "services/prod.ini"), find("env", "env/common.ini")]
-    others = [act("read_file", f"timeout = {n}", path=f"services/{n}.ini") for n in range(4)]
-    text = said([*taken, *others, find("http", vain.format("http")), find("http", vain.format("http"))])
-    assert text == 'Not tried yet: find_file(pattern="deploy").'
 
 
 ATRIUM_SEEN = [room("Atrium", ATRIUM, way) for way in ("north", "south", "east", "north")]
@@ -223,10 +167,10 @@ def test_names_with_dots_and_quotes_were_tried_as_they_are_written() -> None:
 
 
 def test_numbered_folders_are_paths_and_dates_are_not() -> None:
-    offer = "Error: no such folder './runs/0019'. Folders: runs/0012, runs/0013, runs/0014."
-    read = [act("read_file", "text", path=f"./runs/{name}") for name in ("0012", "0013")]
-    wrong = act("read_file", offer, is_error=True, path="./runs/0019")
-    assert said([*read, wrong, wrong]) == 'Not tried yet: read_file(path="runs/0014").'
+    offer = "Error: no such folder './runs/0019'. Folders: logs/0012, logs/0013, logs/0014."
+    wrong = act("read_file", offer, is_error=True, path="./logs/0019")
+    read = [act("read_file", "text", path=f"logs/{name}") for name in ("0012", "0013")]
+    assert said([wrong, *read, wrong]) == 'Not tried yet: read_file(path="logs/0014").'
 
 
 def test_what_is_within_a_nested_argument_was_tried() -> None:
@@ -241,34 +185,7 @@ def test_the_longest_member_is_the_one_that_was_taken() -> None:
     assert text == 'Not tried yet: go(direction="east"), go(direction="south").'
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"query": "SELECT * FROM user"},
-        {"action": "list", "target": "users"},
-        {"region": "eu", "note": "x" * 200_000},
-        {"region": "eu", "n": 10**60},
-        {"region": "eu", "n": 1.5},
-        {"region": "eu", "n": "a\ud800b"},
-        {"region": "eu", "customer_identification_number": "4"},
-        {"region": "eu", "order id": "4"},
-        {"region": "eu", "api_key": "sk-1234"},
-    ],
-)
-def test_a_call_that_cannot_be_written_or_kept_is_named_by_its_members(given: dict[str, JSON]) -> None:
-    offer = "Error: the list of 'eu' has no such table. Tables: alpha, beta, gamma."
-    step = Step(
-        tool_calls=(ToolCall(id="c", name="ask_db", arguments=given),),
-        tool_results=(ToolResult(call_id="c", name="ask_db", output=offer, is_error=True),),
-    )
-    assert said([step, step]) == "Named in the last result and not tried yet: alpha, beta, gamma."
-    memory: JSON = None
-    for index in range(3):
-        memory = gather(features_of(step, index), step, memory, {})
-    assert len(json.dumps(memory)) < 1_000
-
-
-def test_a_long_value_that_was_refused_is_not_kept() -> None:
+def test_a_long_value_is_not_kept() -> None:
     offer = "Error: no such region. Regions: eu-west, us-east."
     wrong = act("connect", offer, is_error=True, region="x" * 200_000)
     memory = gather(features_of(wrong, 0), wrong, None, {})

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reasonblocks._render._sanitise import visible
+from reasonblocks._folding import visible
 from reasonblocks_server._ui._answer_forms import Field, WrongField, forms_of, given_of
 from reasonblocks_server._ui._thread_words import ANSWERS, PHASES, QUESTIONS, entries_of, exact
 from reasonblocks_threads import Actor, Answer, Card, Phase, Stage, ThreadEvent

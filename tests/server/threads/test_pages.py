@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from reasonblocks._render._sanitise import visible
+from reasonblocks._folding import visible
 from reasonblocks_server._ui._paths import run_href, thread_href
 from reasonblocks_threads import Actor, Cause, Evidence
 from tests.core.report.markup import parsed

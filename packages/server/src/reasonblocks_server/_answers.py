@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks._render._sanitise import visible
+from reasonblocks._folding import visible
 from reasonblocks._text import collapse
 from reasonblocks.exceptions import ConfigError
 

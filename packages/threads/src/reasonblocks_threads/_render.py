@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from textwrap import wrap
 from unicodedata import east_asian_width
 
-from reasonblocks._render._sanitise import visible
+from reasonblocks._folding import visible
 
 from ._phases import CardKind
 from ._values import Answer, Card, Evidence, Failed, Risk

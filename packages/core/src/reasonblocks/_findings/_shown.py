@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .._render import folded, sanitise
+from .._folding import folded
+from .._render import sanitise
 from .._text import collapse
 from ..types import RecalledFinding
 from ._check import PATH_CHARS

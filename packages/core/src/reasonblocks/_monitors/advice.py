@@ -46,15 +46,17 @@ def _after_error(recall: Recall, actions: Sequence[Action]) -> str:
     last = actions[-1]
     if _PACKED.search(last.shown):
         return "packed"
-    if last.offers:
-        return "offers"
     if last.refused:
         return "blocked"
+    if last.offers and last.quotable:
+        return "offers"
     since = [action for action in recall.actions if action.step > actions[0].step]
     if last.misses and not any(action.found for action in since):
         return "missing"
     if _refuses_form(recall, last):
         return "form"
+    if not last.quotable:  # a text never refers an agent to what other people's words ask for
+        return "apart"
     return "bare" if last.is_bare else "error"
 
 
@@ -64,15 +66,16 @@ def _refuses_form(recall: Recall, last: Action) -> bool:
     return bool(last.error) and len({action.exact_call for action in alike}) >= FORM and last in alike
 
 
-_STUCK = ("error", "bare", "missing", "form", "nothing_bare")
+_STUCK = ("error", "apart", "bare", "missing", "form", "nothing_bare")
 """Cases in which an agent with one tool may have no other way."""
 _NEXT: Mapping[int, Mapping[str, str]] = {
     _FIRST: {
         "offers": "Take one of those that the error itself offers.",
         "missing": "Find out first what is really there, and build the next call on that.",
-        "form": "It refuses the form of the call, not its content: compare the call with what the error asks for.",
-        "bare": "Do what the error asks for before you make this call again.",
+        "form": "It refuses the form of the call, not its content: compare the call with the description of the tool.",
+        "bare": "Settle what the error complains of before you make this call again.",
         "error": "Read the error and change what it complains of before the next try.",
+        "apart": "Change something in the call before the next try, or go on without it.",
         "blocked": "The same call will be refused again: go on without it, or report that it is blocked.",
         "silent": "Check in another way whether it had its effect, and go on from there.",
         "nothing": "Look under another name or in another place, or find out whether there is anything at all.",
@@ -86,8 +89,9 @@ _NEXT: Mapping[int, Mapping[str, str]] = {
         "offers": "Take one that the error offers.",
         "missing": "Find out what is there first.",
         "form": "Change the form of the call, not its content.",
-        "bare": "Do first what the error asks for.",
+        "bare": "Settle first what the error complains of.",
         "error": "Change what the error complains of.",
+        "apart": "Change the call, or go on without it.",
         "blocked": "Go on without it, or report that it is blocked.",
         "silent": "Check now what it did.",
         "nothing": "Look in another place now.",
@@ -100,9 +104,10 @@ _NEXT: Mapping[int, Mapping[str, str]] = {
     _OTHER: {
         "offers": "That has not worked: take a step of another kind, with what the error itself offers.",
         "missing": "That has not worked: take a step of another kind, such as a look at what is there.",
-        "form": "That form has not worked: take a step of another kind, such as a small call in the form asked for.",
-        "bare": "That has not worked: take a step of another kind, one that the error asks for.",
+        "form": "That form has not worked: take a step of another kind, such as a small call as the tool describes it.",
+        "bare": "That has not worked: take a step of another kind, one that settles what the error complains of.",
         "error": "That has not worked: take a step of another kind, after a close look at what the error names.",
+        "apart": "That has not worked: take a step of another kind, without this call.",
         "blocked": "It stays refused: take a step of another kind without it, or report that it is blocked.",
         "silent": "Take a step of another kind: one that shows whether it had its effect.",
         "nothing": "There is nothing here: take a step of another kind, such as a list of what there is.",

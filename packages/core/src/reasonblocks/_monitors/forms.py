@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from .._json import MAX_INT
-from ..types import JSON, ToolCall, ToolResult
-from .listed import LONGEST_NAME, SHORT
+from ..types import JSON, ToolCall
+from .offers import alike, count_of_words, may_fill
+from .outcome import hash_of
 
+TWO = 2
+"""Members that an agent has used in one form, from which on others may be offered."""
 MAX_FORMS = 3
-"""Kinds of lists whose call is remembered: those used last."""
+"""Forms that are remembered: those used last."""
 MAX_FORM = 80
 """Characters of the longest remembered call."""
+MAX_TAKEN = 8
+"""Members of each form that are remembered as used."""
+_BITS = 0xFFFFFF
 
 _ARGUMENT = re.compile(r"[A-Za-z_][\w-]{0,23}", re.ASCII)
 _SECRET = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
 """Names of arguments whose values are not kept."""
-_NAMELIKE = re.compile(r"[\w.,@/#:'+-]+(?: [\w.,@/#:'+-]+){0,9}")
-"""An argument that a name may replace: words, and not a query in a language of its own."""
+_FOLDER = re.compile(r"(?:[\w.@~:+-]*/)*")
+"""What may stand before a member in an argument."""
 
 
 class Form(NamedTuple):
-    """A call: the argument that takes a member of a list, what stands before it there, such as a folder, and the rest.
+    """A call: the argument that takes a member of a list, the folder before it there, and the rest.
 
     `given` has all arguments of a call with several, in their order; that of `argument` does not count.
     """
@@ -39,70 +45,80 @@ class Form(NamedTuple):
         return ToolCall(id="", name=self.tool, arguments={**self.given, self.argument: self.prefix + name})
 
 
-def form_of(forms: Iterable[Sequence[JSON]], kind: JSON, alike: Iterable[JSON]) -> Form | None:
-    """Return the form of a kind of list, or else of one of those `alike`, which have the same members; or None."""
-    known = {row[0]: Form(*row[1:]) for row in forms}  # type: ignore[arg-type]  # our own rows, as every memory
-    return next((known[one] for one in (kind, *alike) if one in known), None)
+class Use(NamedTuple):
+    """A form in which the agent takes members of one kind of lists.
 
-
-def with_forms(
-    forms: list[list[JSON]],
-    call: ToolCall,
-    results: Sequence[ToolResult],
-    refused: Iterable[JSON],
-    taken: Mapping[JSON, Sequence[str]],
-    offered: Collection[JSON],
-) -> list[list[JSON]]:
-    """Return the forms with this call: for the kinds of list in its error or search in vain, and those it took from.
-
-    `taken` has the members of the lists that it took from. What else a call with several arguments says is no part of
-    the form, such as the lines of a file, unless an error `offered` the list: then only that argument was wrong.
+    `taken` has their hashes, `last` the step. Others are offered that have no more than `most` words; 0 is any number.
     """
+
+    kind: int
+    form: Form
+    last: int
+    most: int
+    taken: tuple[int, ...]
+
+    @property
+    def row(self) -> list[JSON]:
+        """The stored form."""
+        form = self.form
+        return [self.kind, self.last, self.most, form.tool, form.argument, form.prefix, dict(form.given), *self.taken]
+
+    @classmethod
+    def of(cls, row: Sequence[JSON]) -> Use:
+        """Return the use of a stored row."""
+        kind, last, most, *form = row[:7]
+        return cls(kind, Form(*form), last, most, tuple(row[7:]))  # type: ignore[arg-type]  # our own rows, as every memory
+
+    def allows(self, name: str) -> bool:
+        """Return True if the name is like those that were taken."""
+        return not self.most or alike(name, self.most)
+
+    def suits(self, members: Iterable[str]) -> bool:
+        """Return True if the agent has used two members in this form: of this list, or of one of its kind.
+
+        Members with a folder, or after one, belong together only in one list.
+        """
+        members = [*members]
+        if self.form.prefix or any("/" in member for member in members):
+            return len({*self.taken} & {*map(_mark, members)}) >= TWO
+        return len(self.taken) >= TWO
+
+
+def _mark(member: str) -> int:
+    return hash_of(member) & _BITS
+
+
+def with_use(uses: Sequence[Use], kind: int, form: Form, member: str, index: int, *, strict: bool) -> list[Use]:
+    """Return the uses after a call in this form, which took a member of a list of this kind.
+
+    With `strict`, only names like those that the agent took are offered: it is not known what the tool does.
+    """
+    left = [use for use in uses if (use.kind, use.form) != (kind, form)]
+    before = next((use for use in uses if use not in left), Use(kind, form, index, 0, ()))
+    marks = [mark for mark in before.taken if mark != _mark(member)]
+    most = max(before.most, count_of_words(member), 1) if strict else 0
+    return [*left, Use(kind, form, index, most, (*marks, _mark(member))[-MAX_TAKEN:])][-MAX_FORMS:]
+
+
+def taken_by(call: ToolCall, members: Sequence[str]) -> tuple[Form, str] | None:
+    """Return the form of a call and the member of a list that it takes; None if it takes none or two, or is no form."""
     given = call.arguments
     if not isinstance(given, (dict, Mapping)):
-        return forms
+        return None
     texts = {name: value for name, value in given.items() if isinstance(value, str)}
-    made: dict[JSON, tuple[str, str]] = {}
-    argument = _refused(texts, results[0].output if results else "")
-    if argument is not None:
-        made = dict.fromkeys(refused, (argument, ""))
-    for kind, members in taken.items():
-        found = _takes(texts, members) if len(given) == 1 or kind in offered else None
-        if found is not None:
-            made[kind] = found
-    fresh: list[list[JSON]] = []
-    for kind, (name, prefix) in made.items():
-        rest: dict[str, JSON] = {**given, name: ""} if len(given) > 1 else {}
-        if _may_be_kept(call.name, {**rest, name: prefix}):
-            fresh.append([kind, call.name, name, prefix, rest])
-    return [*[row for row in forms if row[0] not in made], *fresh][-MAX_FORMS:] if made else forms
+    found = [taken for name, value in texts.items() if (taken := _ending(name, value, members))]
+    if len(found) != 1 or not may_fill(call.name, given):
+        return None
+    name, prefix, member = found[0]
+    rest: dict[str, JSON] = {**given, name: ""} if len(given) > 1 else {}
+    return (Form(call.name, name, prefix, rest), member) if _may_be_kept(call.name, {**rest, name: prefix}) else None
 
 
-def _refused(texts: Mapping[str, str], output: str) -> str | None:
-    """Return the argument that a result is about: the only one that it quotes, or the only one, if that is a name."""
-    quoted = {name for name, value in texts.items() if value and _quotes(output, value)}
-    if len(texts) == 1 and not quoted:
-        quoted = {name for name, value in texts.items() if _NAMELIKE.fullmatch(value)}
-    return quoted.pop() if len(quoted) == 1 else None
-
-
-def _quotes(output: str, value: str) -> bool:
-    """Return True if the value stands in the text between quotes or brackets, in any case."""
-    if len(value) > LONGEST_NAME:
-        return False
-    return re.search(rf"""['"`\[(]{re.escape(value)}['"`\])]""", output[:SHORT], re.IGNORECASE) is not None
-
-
-def _takes(texts: Mapping[str, str], members: Sequence[str]) -> tuple[str, str] | None:
-    """Return the only argument that ends with a member, the longest one, and what stands before that."""
-    found = []
-    for name, value in texts.items():
-        member = max((one for one in members if value.endswith(one)), key=len, default="")
-        prefix = value.removesuffix(member)
-        # The end of a word is no member, and an expression is about one table only.
-        if member and not prefix[-1:].isalnum() and "(" not in prefix:
-            found.append((name, prefix))
-    return found[0] if len(found) == 1 else None
+def _ending(name: str, value: str, members: Sequence[str]) -> tuple[str, str, str] | None:
+    """Return the argument, the folder in it and the longest member with which it ends."""
+    member = max((one for one in members if value.endswith(one)), key=len, default="")
+    prefix = value.removesuffix(member)
+    return (name, prefix, member) if member and _FOLDER.fullmatch(prefix) else None
 
 
 def _may_be_kept(tool: str, given: Mapping[str, JSON]) -> bool:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .offers import LONGEST_NAME
+
 HEAD = 2_000
 """Characters of a result in which lists are looked for."""
-LONGEST_NAME = 40
-"""Characters of the longest member of a list."""
 MOST_WORDS = 4
 """Words of the longest quoted member."""
 LONGEST_LIST = 16
@@ -31,6 +31,7 @@ _NUMBER = re.compile(r"[-+]?[\d.,:%]+")
 _STRING = re.compile(r"""'([^'\n]*)'|"([^"\n]*)\"""")
 _ARRAY = re.compile(r"\[([^\[\]{}()]{3,800})\]")
 _TUPLE = re.compile(r"""\(["']([^"'()]{1,40})["'],""")
+_LABELLED = re.compile(r"(?:^|(?<=\s))(\S{1,40}): (\S{2,60}?)[.;]?(?=\s*$|\. )", re.MULTILINE)
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,3}[.)])")
 _ENTRY = re.compile(r"[-dl][-rwxsStT]{9}$")
 _COLONS = frozenset((": ", ":"))
@@ -40,22 +41,28 @@ _NO_NAMES = frozenset(
 )
 
 
-def lists_in(text: str, *, quoted: bool, code: bool) -> Iterator[tuple[str, list[str]]]:
+def lists_in(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
     """Yield each list of two or more names with its label, which lists of the same kind share.
 
-    With `quoted`, members in quotes may have blanks in them. Of `code`, only data is read. Of a long text, such as a
-    file, only data and the lines below each other are read: what else looks like a list there is code or prose.
+    With `quoted`, members in quotes may have blanks in them. Of a long text, such as a file, only data and the lines
+    below each other are read: what else looks like a list there is code or prose.
     """
     short, text = len(text) <= SHORT, text[:HEAD]
     start = text.lstrip()[:1]
     if start and start in "[{":
         yield from _data(text, quoted=quoted)
         return
-    if code:
-        return
     if short and "[" in text:
         yield from _arrays(text, quoted=quoted)
     yield from _lines(text.split("\n"), inline=short)
+
+
+def labelled_in(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name after each label, as in "Doors: attic.": a list of one, for who knows longer ones of its label."""
+    if len(text) <= SHORT:
+        for label, name in _LABELLED.findall(text):
+            if _is_name(name):
+                yield label, name
 
 
 def _data(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:

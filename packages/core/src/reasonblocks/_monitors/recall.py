@@ -124,6 +124,11 @@ class Action(NamedTuple):
         return bool(self.flags & _REFUSED)
 
     @property
+    def quotable(self) -> bool:
+        """True if the results are the user's own: a text may quote them, and refer to what they ask for."""
+        return bool(self.flags & _QUOTED)
+
+    @property
     def outcome(self) -> tuple[int, int]:
         """The call and its result."""
         return self.call, self.result

@@ -9,7 +9,7 @@ from .advice import next_step
 from .excerpts import call_line, literal
 from .forms import Form
 from .recall import Action, Recall
-from .roles import is_shell, roles_of
+from .roles import roles_of
 from .untried import Alternatives
 
 MAX_PLACES = 4
@@ -307,12 +307,12 @@ def told(recall: Recall, steps: Sequence[int], rung: int, phrase: Phrase, advice
 def composed(evidence: str, advice: str, recall: Recall) -> str:
     """Return a text: the evidence, and the untried alternatives that the run itself holds, or else the advice.
 
-    After an error they are named only if it offers them, or complains that something does not exist.
+    After an error they are named only if they are in it, or if it complains that something does not exist.
     """
     if not evidence:
         return ""
     found, last = recall.untried, recall.actions[-1] if recall.actions else None
-    apt = not (last and last.failed) or found.offered or (last.misses and not found.here)
+    apt = not (last and last.failed) or ((found.newest or last.misses) and not found.here)
     return f"{evidence} {(_untried(found, recall) if apt else '') or advice}"
 
 
@@ -327,37 +327,31 @@ def _leads_away(found: Alternatives, showed: Sequence[Action], recall: Recall) -
     return showed[-1].shown.startswith(tool) and recall.actions[-1].shown.startswith(tool)
 
 
-def _looks_up(form: Form | None) -> bool:
+def _looks_up(form: Form) -> bool:
     """Return True if the call reads or searches: that works from anywhere."""
-    if form is None:
-        return False
-    roles = roles_of(form.tool, form.prefix if is_shell(form.tool) else "", "", {})
-    return not {"read", "search"}.isdisjoint(roles)
+    return not {"read", "search"}.isdisjoint(roles_of(form.tool, "", "", {}))
 
 
-def _calls(found: Alternatives) -> list[str]:
+def _calls(form: Form, names: Sequence[str]) -> list[str]:
     """Return the calls that were not made yet; none if one would be shortened: an agent cannot make that."""
-    if found.form is None:
-        return []
-    calls = [call_line([found.form.call(name)]) for name in found.names]
-    parts = [f"{found.form.tool}(", *[f"{name}=" for name in found.form.given]]
+    calls = [call_line([form.call(name)]) for name in names]
+    parts = [f"{form.tool}(", *[f"{name}=" for name in form.given]]
     whole = all(call.startswith(parts[0]) and all(part in call for part in parts) for call in calls)
     return calls if whole and not any("…" in call for call in calls) else []
 
 
 def _untried(found: Alternatives, recall: Recall) -> str:
-    """Return the sentence about what was not tried yet: as calls if their form is known and short, else the names.
+    """Return the sentence about the calls that were not made yet; "" without any, or if one cannot be written.
 
-    Where a list was shown elsewhere, the call that showed it comes first. It is empty without alternatives.
+    Where a list was shown elsewhere, the call that showed it comes first.
     """
-    calls = _calls(found)
-    if found.here and (_looks_up(found.form) or not calls):
+    form = found.form
+    calls = _calls(form, found.names) if form else []
+    if form is None or not calls or (found.here and _looks_up(form)):
         return ""
-    if calls:
-        showed = [action for action in recall.at((found.seen,)) if action.shown and not action.several]
-        if _looks_up(found.form) or not (found.elsewhere or _leads_away(found, showed, recall)):
-            return f"Not tried yet{' after this result' * found.here}: {', '.join(calls)}."
-        if showed and "…" not in showed[-1].shown:
-            return f"Not tried yet: {showed[-1].shown} and then {calls[0]}."
-    source = "the last result" if found.newest else "an earlier result"
-    return f"Named in {source} and not tried yet: {', '.join(found.names)}." if found.names else ""
+    showed = [action for action in recall.at((found.seen,)) if action.shown and not action.several]
+    if _looks_up(form) or not (found.elsewhere or _leads_away(found, showed, recall)):
+        return f"Not tried yet{' after this result' * found.here}: {', '.join(calls)}."
+    if showed and "…" not in showed[-1].shown:
+        return f"Not tried yet: {showed[-1].shown} and then {calls[0]}."
+    return ""

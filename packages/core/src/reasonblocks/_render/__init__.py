@@ -32,7 +32,7 @@ from ._placement import (
     with_message,
     with_tail,
 )
-from ._sanitise import folded, sanitise
+from ._sanitise import sanitise
 
 __all__ = [
     "CONTEXT_CHARS",
@@ -48,7 +48,6 @@ __all__ = [
     "defused",
     "family",
     "fit",
-    "folded",
     "guidance",
     "lacking",
     "monitor_injection",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from reasonblocks._render._sanitise import visible
+from reasonblocks._folding import visible
 
 from ._thread_words import exact
 from ._visit import whole

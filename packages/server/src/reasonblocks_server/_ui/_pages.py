@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from reasonblocks._render._sanitise import visible
+from reasonblocks._folding import visible
 from reasonblocks.report import SCRIPT, STYLESHEET, TEMPLATES, Assets, NavLink
 from reasonblocks.report._html import environment
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reasonblocks._render._sanitise import visible
+from reasonblocks._folding import visible
 from reasonblocks.report._tally import counted
 
 from ._words import moment
