@@ -10,15 +10,15 @@ from typing import Any, Literal, TypeAlias
 from reasonblocks._gates import first_sentence, untried_sentence
 from reasonblocks._monitors.excerpts import call_line
 from reasonblocks._monitors.untried import Alternatives
-from reasonblocks._render import FRAME, with_tail
+from reasonblocks._render import FRAME
 from reasonblocks.types import StepDecision
 
 from .backend import Message
 from .environment import Environment, Solvable, names
 
-Place: TypeAlias = Literal["tail", "inside", "system"]
-"""A message of its own at the end of the request (as the adapters place it), the end of the last message, or the end
-of the system message."""
+Place: TypeAlias = Literal["tail", "message", "system"]
+"""The end of the last message, a user's message of its own at the end of the request, or the end of the system
+message."""
 Rules: TypeAlias = Literal["none", "shipped", "all"]
 """No standing rules, those that the starter library tells by default, or all that it has."""
 
@@ -169,10 +169,10 @@ class Arm:
 _TABLE = (
     Arm(name="off", steers=False),
     Arm(name="shipped"),
-    Arm(name="shipped-inside", place="inside"),
+    Arm(name="shipped-message", place="message"),
     Arm(name="shipped-system", place="system"),
     *[Arm(name=name, wording=name) for name in WORDINGS if name != "shipped"],
-    Arm(name="untried-inside", wording="untried", place="inside"),
+    Arm(name="untried-message", wording="untried", place="message"),
     Arm(name="later", wait=2),
     Arm(name="once", most=1),
     Arm(name="lessons", lessons=True),
@@ -186,11 +186,14 @@ ARMS: Mapping[str, Arm] = {arm.name: arm for arm in _TABLE}
 
 
 def placed(messages: Sequence[Message], text: str, place: Place) -> list[Message]:
-    """Return the messages of one request with the guidance in its place; the history stays as it is."""
+    """Return the messages of one request with the guidance in its place; the history stays as it is.
+
+    After a user's message, `message` places it as `tail` does: there are never two of them in a row.
+    """
     if not text:
         return [*messages]
-    if place == "tail":
-        return with_tail(messages, text)
     at = 0 if place == "system" else len(messages) - 1
+    if place == "message" and messages[at]["role"] != "user":
+        return [*messages, {"role": "user", "content": text}]
     said: dict[str, Any] = {**messages[at], "content": f"{messages[at].get('content') or ''}\n\n{text}"}
     return [*messages[:at], said, *messages[at + 1 :]]

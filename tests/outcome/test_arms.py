@@ -12,7 +12,7 @@ from _outcome.tasks.house import House
 
 from reasonblocks._monitors.forms import Form
 from reasonblocks._monitors.untried import Alternatives
-from reasonblocks._render import FRAME, with_tail
+from reasonblocks._render import FRAME
 from reasonblocks.starter import starter_patterns
 from reasonblocks.types import FSMState, Injection, StepDecision, StepInput
 from tests.outcome.played import Cells
@@ -125,12 +125,12 @@ def test_arms_with_rules_tell_those_that_are_shipped_or_all() -> None:
 # --- places
 
 
-def test_at_the_tail_the_text_stands_where_the_adapters_place_it() -> None:
-    assert placed(MESSAGES, "Go on.", "tail") == with_tail(MESSAGES, "Go on.")
-    assert placed(MESSAGES[:2], "Go on.", "tail") == with_tail(MESSAGES[:2], "Go on.")
+def test_a_message_of_its_own_follows_a_result_and_is_one_with_the_users() -> None:
+    assert placed(MESSAGES, "Go on.", "message") == [*MESSAGES, {"role": "user", "content": "Go on."}]
+    assert placed(MESSAGES[:2], "Go on.", "message") == placed(MESSAGES[:2], "Go on.", "tail")
 
 
-@pytest.mark.parametrize(("place", "at"), [("inside", 3), ("system", 0)])
+@pytest.mark.parametrize(("place", "at"), [("tail", 3), ("system", 0)])
 def test_in_a_message_the_text_is_its_end(place: Place, at: int) -> None:
     said = placed(MESSAGES, "Go on.", place)
     assert said[at] == {**MESSAGES[at], "content": f"{MESSAGES[at]['content']}\n\nGo on."}
