@@ -104,6 +104,7 @@ def steered_run() -> Run:
         judged = [
             Judged(state=call.fsm_state, difficulty=later.difficulty, fired=later.monitors_fired)
             for call, later in zip(log, [*log[1:], steering.final])
+            if later is not None
         ]
         return run_of(root, model, messages, judged, at_limit)
 

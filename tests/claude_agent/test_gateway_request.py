@@ -160,7 +160,9 @@ def test_tail_placement_adds_a_block_to_the_last_user_message() -> None:
 
 def test_what_the_cli_says_after_the_user_stays_the_last_word() -> None:
     environment = {"role": "system", "content": "# Environment"}
-    assert with_tail([user(text("Fix it.")), environment], GUIDANCE)[1] is environment
+    told = with_tail([user(text("Fix it.")), environment], GUIDANCE)
+    assert told is not None
+    assert told[1] is environment
 
 
 def test_plain_content_becomes_a_block_before_the_tail() -> None:

@@ -128,12 +128,11 @@ def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_t
             given = StepInput(key=f"call-{number}", completed=Step(thought=f"Thought {number}.") if number else None)
             decision = session.begin_step(given)
             if number == 1:
-                refused = decision
+                assert decision.guidance
                 session.withdraw(decision, 400)
                 decision = session.begin_step(given)
                 assert (decision.replayed, decision.guidance) == (True, "")
             session.end_step(decision, called(number))
-    assert refused.guidance != ""
     assert [entry.placement for entry in session.step_log] == ["tail"] * 2 + ["system"] * 4
     assert [len(entry.intervention_texts) for entry in session.step_log] == [0, 1, 0, 0, 1, 0], "the log keeps the text"
     assert len(said(caplog)) == 1

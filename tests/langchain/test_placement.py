@@ -142,7 +142,7 @@ def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_t
             return handler(request)
 
     refused: list[Any] = []
-    mw = middleware(steering(lambda step: f"Step {step} looked again."))
+    mw = middleware(steering())
     retry = ModelRetryMiddleware(max_retries=1, initial_delay=0.0, on_failure="error")
     agent(model, retry, mw, Provider()).invoke(QUESTION)
     assert len(refused) == 1

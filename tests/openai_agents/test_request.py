@@ -246,7 +246,7 @@ def test_an_option_that_nobody_knows_is_refused_with_the_nearest_one() -> None:
 
 @whole_and_streamed
 def test_a_screenshot_holds_no_guidance_so_that_it_is_in_the_instructions(way: str) -> None:
-    shot = {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}
+    shot: Any = {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}
 
     def replaced(data: Any) -> Any:
         return ModelInputData(input=[*data.model_data.input, shot], instructions=data.model_data.instructions)
