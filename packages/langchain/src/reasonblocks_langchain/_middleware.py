@@ -35,7 +35,7 @@ AsyncHandler = Callable[["ModelRequest[Any]"], "Awaitable[ModelResponse[Any]]"]
 Update = dict[str, Any]
 
 
-class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[AgentState[Any], Any, Any]):
+class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[Any, Any, Any]):
     """Steers any number of agents and runs at once. Made by `rb.middleware(...)`.
 
     A context manager: inside `with mw:` it also sees runs that end by an exception, in this thread or task and those
