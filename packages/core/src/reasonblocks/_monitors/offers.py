@@ -13,8 +13,6 @@ from .roles import NAME_HEAD, is_shell, trust_of
 
 LONGEST_NAME = 60
 """Characters of the longest value."""
-MOST_BLANKS = 3
-"""Blanks of the longest name."""
 
 LISTS = frozenset("list lists ls dir tree glob find search look lookup grep locate enumerate explore".split())
 """Words of a tool's name, the first or the last one, that lists: others may go through what it lists."""
