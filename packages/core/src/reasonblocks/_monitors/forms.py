@@ -91,7 +91,7 @@ def _mark(member: str) -> int:
 def with_use(uses: Sequence[Use], kind: int, form: Form, member: str, index: int, *, strict: bool) -> list[Use]:
     """Return the uses after a call in this form, which took a member of a list of this kind.
 
-    With `strict`, only names like those that the agent took are offered: it is not known what the tool does.
+    With `strict`, only names like those that the agent took are offered: the tool does more than look.
     """
     left = [use for use in uses if (use.kind, use.form) != (kind, form)]
     before = next((use for use in uses if use not in left), Use(kind, form, index, 0, ()))

@@ -9,12 +9,10 @@ from functools import lru_cache
 from .._folding import folded
 from ..types import ToolCall
 from .acting import acts, hides_act, speaks, words_of
-from .roles import NAME_HEAD, by_name, is_shell, trust_of
+from .roles import NAME_HEAD, is_shell, trust_of
 
 LONGEST_NAME = 60
 """Characters of the longest value."""
-MOST_BLANKS = 3
-"""Blanks of the longest name."""
 
 LISTS = frozenset("list lists ls dir tree glob find search look lookup grep locate enumerate explore".split())
 """Words of a tool's name, the first or the last one, that lists: others may go through what it lists."""
@@ -25,7 +23,7 @@ LOOKS = LISTS.union(
 """Words, the first or the last one, of a tool that lists or reads, and so changes nothing."""
 OPENS = frozenset("open file path document folder directory".split())
 """Words of which all of a name are of a tool that reads, too: not "open_account"."""
-MOVES = frozenset("go walk enter step climb travel".split())
+MOVES = frozenset("go goto walk enter step climb travel navigate".split())
 """First words of a tool that leads from place to place."""
 SEARCHES = frozenset("search find look lookup grep glob locate".split())
 """Words of a tool for which a query is only words."""
@@ -33,26 +31,14 @@ LISTING_ROLES = frozenset({"read", "search", "list"})
 """The caller's roles of tools that list or read."""
 LOOKING_ROLES = LISTING_ROLES.union({"test", "check"})
 """The caller's roles of tools that change nothing."""
-CHANGING_ROLES = frozenset({"edit", "change", "finish"})
-"""The caller's roles of tools that no value is offered for."""
-GENERIC = frozenset(
-    "call calls action actions act tool tools function functions api request http rest rpc graphql query "
-    "command commands cmd shell terminal console python node repl code sql db database notebook computer "
-    "operate operation control use do make handle process trigger press click type tap key keyboard mouse ask "
-    "tell say speak talk prompt agent assistant subagent task job workflow pipeline payment payments billing "
-    "bank banking wallet stripe paypal venmo crypto cart finance treasury permission permissions iam admin "
-    "sudo kubectl docker terraform ansible aws gcloud az helm git npm pip psql mysql redis robot device "
-    "machine".split()
-)
-"""Words of a tool's name that may do anything, or move what is somebody's: only a tool that looks may have them."""
 NO_ARGUMENTS = frozenset(
-    "action actions act destination dest dst command commands cmd op operation operations method verb sql "
-    "code script program shell argv args kwargs to cc bcc recipient recipients receiver payee beneficiary "
-    "sender amount amounts sum price cost quantity qty currency iban card message messages msg body subject "
-    "reply answer comment prompt prompts instruction instructions task goal plan url urls uri link links href "
-    "website host hostname domain email mail phone permission permissions grant access role roles scope "
-    "payload expression expr statement tool function callback webhook env option options choice button "
-    "selection decision password token secret key".split()
+    "action actions act do then what destination dest dst command commands cmd op operation operations method "
+    "verb sql code script program shell argv args kwargs to cc bcc recipient recipients receiver payee "
+    "beneficiary sender amount amounts sum price cost quantity qty currency iban card message messages msg "
+    "body subject reply answer comment prompt prompts instruction instructions task goal plan url urls uri "
+    "link links href website host hostname domain email mail phone permission permissions grant access role "
+    "roles scope payload expression expr statement tool function callback webhook env option options choice "
+    "button selection decision password token secret key".split()
 )
 """Words of an argument that is an order, the receiver or the content of one, an address, or a secret."""
 QUERIES = frozenset({"query", "q", "text", "input", "term", "terms", "keyword", "keywords", "question", "content"})
@@ -61,8 +47,8 @@ DOMAINS = frozenset("com net org io ru cn xyz info biz dev app ai co uk tk top o
 """Last parts of the name of a host."""
 
 _VALUE = re.compile(r"(?:[\w#/][\w#~/.:+-]*|@[\w-]+/[\w.-]+)(?: [\w][\w.'’-]*){0,3}")
-_ADDRESS = re.compile(r"(?:^|/)\.\.?(?:/|$)|//|^(?:javascript|vbscript|data|file|tel|ftp|sms|intent|s3|gs):")
-"""A way out of a folder, or an address of any scheme."""
+_ADDRESS = re.compile(r"(?:^|/)\.\.?(?:/|$)|//|:(?: |$)|^(?:javascript|vbscript|data|file|tel|ftp|sms|intent|s3|gs):")
+"""A way out of a folder, a label, or an address of any scheme."""
 _NUMBER = re.compile(r"\d+(?:[-/]\d+)*")
 """An id or a date of digits alone; with dots it is the address of a host."""
 _AND = frozenset({"and", "then", "or"})
@@ -72,54 +58,40 @@ _NAMESPACE = re.compile(r"__|[./:]")
 def may_show(call: ToolCall, tool_roles: Mapping[str, str]) -> bool:
     """Return True if lists in the tool's results may be gone through: it lists or reads what is the agent's own.
 
-    Of a tool that neither does, nor acts, only the tool itself may take a member.
+    Of a tool that leads from place to place, only the tool itself may take a member.
     """
     if trust_of(call, tool_roles) == "none":
         return False
     role, name = tool_roles.get(call.name), call.name[:NAME_HEAD]
-    return role in LISTING_ROLES if role else looks(name, LOOKS) or _may_take(name, reads=False)
+    return role in LISTING_ROLES if role else looks(name, LOOKS) or _moves(name)
 
 
 def may_take(call: ToolCall, source: str, tool_roles: Mapping[str, str]) -> bool:
     """Return True if a call may take, and be offered, members of lists that the tool `source` shows.
 
-    It neither acts nor may do anything at all. It is that tool itself; or it changes nothing, and the other one lists,
-    or reads a thing of the same kind, as "get_users" and "get_user" do.
+    It lists, reads, checks, or leads from place to place: of a tool of which nothing is known, nothing is offered. And
+    it is that tool itself, or the other one lists, or reads a thing of the same kind, as "get_users" and "get_user" do.
     """
-    role = tool_roles.get(call.name)
-    if role in CHANGING_ROLES or trust_of(call, tool_roles) == "none":
-        return False
     name = call.name[:NAME_HEAD]
-    if not _may_take(name, reads=role in LOOKING_ROLES):
+    if trust_of(call, tool_roles) == "none" or not (changes_nothing(call, tool_roles) or _moves(name)):
         return False
-    if source == call.name:
-        return True
     shows = tool_roles.get(source) in LISTING_ROLES or is_shell(source) or looks(source, LISTS)
-    return (changes_nothing(call, tool_roles) or _moves(name)) and (shows or _same_thing(source, name))
+    return source == call.name or shows or _same_thing(source, name)
 
 
 def changes_nothing(call: ToolCall, tool_roles: Mapping[str, str]) -> bool:
-    """Return True if the tool lists, reads or checks."""
-    return tool_roles.get(call.name) in LOOKING_ROLES or looks(call.name[:NAME_HEAD], LOOKS)
-
-
-@lru_cache(maxsize=1_024)
-def _may_take(name: str, *, reads: bool) -> bool:
-    reads = reads or looks(name, LOOKS)
-    shell, role = by_name(name)
-    if shell or acts(name, noun=reads):
-        return False
-    if reads:
-        return True
-    words = words_of(name)
-    return role not in CHANGING_ROLES and GENERIC.isdisjoint(words) and not any(acts(f"{word} it") for word in words)
+    """Return True if the tool lists, reads or checks: by the caller's role, unless its name acts, or by its name."""
+    role, name = tool_roles.get(call.name), call.name[:NAME_HEAD]
+    if role:
+        return role in LOOKING_ROLES and not is_shell(name) and not acts(name, noun=True)
+    return looks(name, LOOKS)
 
 
 @lru_cache(maxsize=1_024)
 def looks(name: str, words: frozenset[str]) -> bool:
     """Return True if the tool's own name, without that of its server, begins or ends with one of these words."""
     own = _own_words(name)
-    if not own or not _AND.isdisjoint(own) or acts(name, noun=True):
+    if not own or not _AND.isdisjoint(own) or acts(name, noun=True) or is_shell(name):
         return False
     return not words.isdisjoint((own[0], own[-1])) or ("open" in own and "read" in words and OPENS.issuperset(own))
 
@@ -128,8 +100,9 @@ def _own_words(name: str) -> list[str]:
     return [word for word in words_of(_NAMESPACE.split(name)[-1]) if word.isalpha()]
 
 
+@lru_cache(maxsize=1_024)
 def _moves(name: str) -> bool:
-    return not MOVES.isdisjoint(_own_words(name)[:1])
+    return not MOVES.isdisjoint(_own_words(name)[:1]) and not acts(name)
 
 
 def _same_thing(source: str, name: str) -> bool:

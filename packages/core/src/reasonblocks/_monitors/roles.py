@@ -46,12 +46,12 @@ _FOREIGN_PARTS = frozenset(
     "web website websites webpage webpages site sites page pages browse browser url urls link links http "
     "https html wikipedia wiki internet online google bing duckduckgo tavily serp crawl crawler scrape "
     "scraper fetch download rss news feed feeds review reviews feedback mail mails email emails inbox gmail "
-    "outlook calendar chat chats slack discord telegram whatsapp sms dm message messages channel channels "
-    "comment comments tweet tweets post posts forum thread threads reply replies conversation conversations "
-    "issue issues ticket tickets blog blogs article articles reddit twitter facebook youtube linkedin "
-    "instagram tiktok zendesk jira sms voicemail transcript transcripts notification notifications support "
-    "meeting meetings response responses pull attachment attachments submission submissions survey surveys "
-    "guestbook".split()
+    "outlook calendar chat chats slack discord telegram wechat skype teams zoom whatsapp sms dm message "
+    "messages channel channels comment comments tweet tweets post posts forum thread threads reply replies "
+    "conversation conversations issue issues ticket tickets blog blogs article articles reddit twitter "
+    "facebook youtube linkedin instagram tiktok zendesk jira sms voicemail transcript transcripts "
+    "notification notifications support meeting meetings response responses pull attachment attachments "
+    "submission submissions survey surveys guestbook".split()
 )
 """Parts of the names of tools that return other people's text."""
 _FETCHES = re.compile(r"(?:^|[;&|(\n][ \t]*)(?:curl|wget|lynx|httpx?|gh|mail)\s|https?://")
@@ -114,7 +114,7 @@ def roles_of(name: str, command: str, arguments: str, given: Mapping[str, str]) 
 
 
 def _own_roles(name: str, command: str, arguments: str) -> tuple[str, ...]:
-    role = by_name(name[:NAME_HEAD])[1]
+    role = _by_name(name[:NAME_HEAD])[1]
     if command and is_shell(name, command):
         if _QUERY.match(command):
             return ("read",)
@@ -148,7 +148,7 @@ def is_shell(name: str, command: str = "") -> bool:
 
     Some agents name the call after the program that a line of a shell starts: the tool of "python train.py" is python.
     """
-    shell, role = by_name(name[:NAME_HEAD])
+    shell, role = _by_name(name[:NAME_HEAD])
     return shell or (not role and bool(name) and command.startswith(name) and command[len(name) :][:1] in ("", " "))
 
 
@@ -177,7 +177,7 @@ def _fetches(given: JSON) -> bool:
 def _trust_by_name(name: str) -> str:
     if not _FOREIGN_PARTS.isdisjoint(_parts(name)):
         return "none"
-    shell, role = by_name(name)
+    shell, role = _by_name(name)
     return "full" if shell or role not in ("", "change") else "names"
 
 
@@ -186,7 +186,7 @@ def _parts(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=1024)
-def by_name(name: str) -> tuple[bool, str]:
+def _by_name(name: str) -> tuple[bool, str]:
     """Return whether a tool of this name is a shell, and the role in it; "change" is an edit if it changes a file."""
     parts = _parts(name)
     found = [role for part in parts for role, names in _PARTS.items() if role != "file" and part in names]
