@@ -109,6 +109,7 @@ DEEP = [
     b'{"a":' * 100_000,
     b"[" * 100_000 + b"]" * 100_000,
     b'{"text": ' + b"[" * 3_000 + b"]" * 3_000 + b"}",
+    b'{"text": ' + b"[" * 600 + b"]" * 600 + b"}",  # fewer than any Python refuses by itself
 ]
 NUMBERS = [b"NaN", b"-Infinity", b"1e999", b"-1E+400", b"9" * 400 + b".0"]
 

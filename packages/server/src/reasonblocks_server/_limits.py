@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
@@ -32,6 +32,8 @@ UNPACKED_INLINE = 32_768
 """Bytes of the largest compressed body that is decompressed on the event loop."""
 CHECKED_INLINE = 500_000
 """Bytes of the largest body that is checked on the event loop: 3 ms."""
+MAX_LEVELS = 500
+"""Levels of a JSON body. Every supported Python parses them; by itself, each Python has another limit."""
 DEADLINE_HEADER = "reasonblocks-deadline-ms"
 MAX_DEADLINE_MS = 600_000
 ARRIVED = "reasonblocks.arrived"
@@ -157,9 +159,9 @@ class Bodies:
             if scope["path"].startswith("/ui"):
                 pass  # a form
             elif len(body) <= CHECKED_INLINE:
-                _check_numbers(body)
+                _check_json(body)
             else:
-                await run_in_threadpool(_check_numbers, body)
+                await run_in_threadpool(_check_json, body)
         except ApiError as error:
             await refusal(error)(scope, receive, send)
             return
@@ -275,14 +277,31 @@ def _too_large(detail: str) -> ApiError:
     return ApiError(413, detail, CLOSE)
 
 
-def _check_numbers(body: bytes) -> None:
-    """Refuse NaN, infinities, and numbers too large for a float. Any other error of JSON is left to the route."""
+def _check_json(body: bytes) -> None:
+    """Refuse NaN, infinities, numbers too large for a float, and deep nesting. Other errors are left to the route."""
     try:
-        json.loads(body, parse_constant=_no_number, parse_float=_finite)
-    except RecursionError:
-        raise ApiError(422, "the body is nested too deeply") from None
+        found = json.loads(body, parse_constant=_no_number, parse_float=_finite)
     except ValueError:
         return
+    except RecursionError:
+        raise _too_deep() from None
+    level = [found] if type(found) in _NESTED else []
+    for _ in range(MAX_LEVELS):
+        level = [item for each in level for item in _items(each) if type(item) in _NESTED]
+        if not level:
+            return
+    raise _too_deep()
+
+
+_NESTED = frozenset({dict, list})
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value.values() if type(value) is dict else value
+
+
+def _too_deep() -> ApiError:
+    return ApiError(422, f"the body is nested more than {MAX_LEVELS} levels deep")
 
 
 def _finite(text: str) -> float:
