@@ -30,7 +30,7 @@ from tests.openai_agents.world import (
     said,
     whole_and_streamed,
 )
-from tests.steered import steering, unguided
+from tests.steered import steering
 
 RUNS = 20
 BROKEN = Turn(error=LookupError("no such thing"))
@@ -119,7 +119,7 @@ def test_a_handoff_to_an_agent_with_the_same_model_stays_in_the_run(way: str) ->
 def test_the_agent_of_a_tool_with_the_same_model_has_a_run_of_its_own(way: str) -> None:
     def answer(asked: Asked) -> Turn:
         outer = [call("ask", "a0", input="Look."), said()]
-        return (looks(3) if unguided(asked.task) == "Look." else outer)[asked.answers]
+        return (looks(3) if asked.task == "Look." else outer)[asked.answers]
 
     with place(answer, way) as here:
         model = openai_model(steering(), here.model("own"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, groupby, takewhile
 from typing import Any, Literal, TypeAlias
 
+from ..._render import FRAME
 from .._harness import Seen
 
 ApiName: TypeAlias = Literal["responses", "chat", "messages"]
@@ -72,8 +73,8 @@ class Asked:
 
     @property
     def task(self) -> str:
-        """The conversation's first user message."""
-        return "\n\n".join(self.opening)
+        """The conversation's first user message, without guidance that has joined it."""
+        return "\n\n".join(self.opening).partition(f"\n\n{FRAME}")[0]
 
     @property
     def seen(self) -> Seen:
