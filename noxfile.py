@@ -47,7 +47,6 @@ TYPED = ("packages", "tests", "examples", "benchmarks", "tools", "noxfile.py")
 
 CORE = ("-e", "packages/core[cli,http,learn,memory,otel,report,testing]")
 EVERYTHING = (*CORE, *(part for package in PACKAGES if package.name != "core" for part in ("-e", str(package))))
-SERVED = [part for name in ("langchain", "server", "threads") for part in ("-e", f"packages/{name}")]
 SHARED = {
     "lint": group("lint", "build"),
     "core": (*CORE, *group("test-core")),
@@ -56,7 +55,6 @@ SHARED = {
         *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server", "threads"])),
     ),
     "outcome": (*EVERYTHING, *group("outcome")),
-    "serve": ("-e", "packages/core[cli,http,report]", *SERVED),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
 NEED_A_MODEL = ("outcome", "memory_second_run")
@@ -115,20 +113,29 @@ def demo_threads(session: nox.Session) -> None:
     session.run("python", str(ROOT / "examples/threads_handover.py"), *session.posargs)
 
 
-@nox.session(python=False)
+@nox.session(reuse_venv=True)
 def serve(session: nox.Session) -> None:
     """Start the server with the demo's runs and a live one, until Ctrl-C. Arguments go to `reasonblocks serve`."""
-    python = shared(session, "serve")
+    install_pinned(
+        session,
+        own(session),
+        "-e",
+        "packages/core[cli,http,report]",
+        "-e",
+        "packages/langchain",
+        "-e",
+        "packages/server",
+        "-e",
+        "packages/threads",
+    )
     session.chdir(os.environ.get("DEV_CWD", "."))
-    session.run(python, str(ROOT / "examples/team_server.py"), *session.posargs, external=True)
+    session.run("python", str(ROOT / "examples/team_server.py"), *session.posargs)
 
 
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
     """The scripts under benchmarks/ that need no model, or those that are named; other arguments go to them."""
     scripts = {path.stem: path for path in sorted(ROOT.glob("benchmarks/[!_]*.py"))}
-    if session.posargs and not session.posargs[0].startswith("-") and session.posargs[0] not in scripts:
-        session.error(f"there is no benchmark {session.posargs[0]!r}; there are: {', '.join(scripts)}")
     named = [arg for arg in session.posargs if arg in scripts]
     options = [arg for arg in session.posargs if arg not in scripts]
     for name in named or [name for name in scripts if name not in NEED_A_MODEL]:
@@ -297,8 +304,8 @@ def wheel(session: nox.Session) -> None:
 
 # --- test it on every Python and framework
 
-WHOLE = "REASONBLOCKS_WHOLE"
-"""The variable that adds the tests that take minutes, and the full number of examples, if it is 1 (tests/whole.py)."""
+WHOLE = {"REASONBLOCKS_WHOLE": "1"}
+"""The variable that adds the tests that take minutes (tests/whole.py)."""
 CELLS = [(name, framework) for name in ADAPTERS for framework in ("oldest", "newest")]
 CELL_IDS = ["-".join(cell) for cell in CELLS]
 ENDS = [PYTHONS[0], PYTHONS[-1]]
@@ -307,26 +314,14 @@ VERSION_CELLS = [(PYTHONS[0], "lowest"), *((python, "newest") for python in ENDS
 
 The lowest versions are older than the newest Python, which some of them do not support.
 """
-CORNERS = [(PYTHONS[0], "oldest"), (PYTHONS[-1], "newest")]
-"""The cells that run everything: the oldest Python with the oldest framework, and the newest with the newest.
-
-What they add depends on neither alone: tests that take minutes, and sessions of the Claude CLI.
-"""
-
-
-def whole(python: object, versions: str = "newest") -> bool:
-    """Return True for a cell that runs everything."""
-    return (python, versions) in CORNERS
 
 
 @nox.session(python=False)
 def matrix(session: nox.Session) -> None:
-    """Test the core on every Python, and the README's installs and all other packages on the oldest and newest one.
+    """Test the README's installs and the core on every Python, all other packages on the oldest and newest one.
 
     Each adapter is tested with the oldest and newest framework, server and threads with their oldest and newest
-    requirements. The tests that take minutes and the full number of examples run on the newest Python with the newest
-    versions, those of adapters also on the oldest Python with the oldest framework; the other cells run the tests of
-    every commit.
+    requirements.
 
     Nothing is pinned there, and every cell has an environment of its own. Beside them, `repo`, `pages` and the larger
     examples run in full, with pinned versions on this Python.
@@ -335,16 +330,16 @@ def matrix(session: nox.Session) -> None:
     the oldest framework decides as the newest does, and one Python as another.
     """
     shutil.rmtree(MATRIX_PARITY, ignore_errors=True)
-    tested = [f"matrix-core-{python}" for python in reversed(PYTHONS)]
-    tested += [f"matrix-adapter-{python}({cell})" for cell in reversed(CELL_IDS) for python in reversed(ENDS)]
+    tested = [f"matrix-adapter-{python}({cell})" for python in ENDS for cell in CELL_IDS]
+    tested += [f"matrix-core-{python}" for python in PYTHONS]
     tested += [f"matrix-{name}-{python}({cell})" for name in ("server", "threads") for python, cell in VERSION_CELLS]
     tested += ["repo", "pages", *(f"outside({name})" for name in OUTSIDE_IN_THE_MATRIX)]
-    installs = {f"matrix-install-{python}": () for python in ENDS}
-    os.environ[WHOLE] = "1"  # for `repo`, `pages` and the examples; a cell sets its own
+    installs = {f"matrix-install-{python}": () for python in PYTHONS}
+    os.environ.update(WHOLE)
     run_stages(session, {**dict.fromkeys(tested, tuple(session.posargs)), **installs}, last="matrix-parity")
 
 
-@nox.session(name="matrix-install", python=ENDS)
+@nox.session(name="matrix-install", python=PYTHONS)
 def matrix_install(session: nox.Session) -> None:
     """Test the README's installs on one Python."""
     check_python(session)
@@ -356,8 +351,7 @@ def matrix_core(session: nox.Session) -> None:
     """The core on one Python."""
     install(session, own(session), *CORE, *group("test-core"))
     got = check_python(session)
-    env = {WHOLE: str(int(whole(session.python)))}
-    run_pytest(session, own(session), *CORE_TESTS, report=f"matrix-core-{session.python}", got=got, env=env)
+    run_pytest(session, own(session), *CORE_TESTS, report=f"matrix-core-{session.python}", got=got, env=WHOLE)
 
 
 @nox.session(name="matrix-adapter", python=ENDS)
@@ -370,10 +364,8 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     install(session, own(session), *wanted)
     got = f"{check_python(session)}, {check_framework(session, supported, framework)}"
     cell = f"{session.python}({adapter}-{framework})"
-    everything = whole(session.python, framework)
-    left_out = () if everything else supported.get("every_commit", ())
-    env = {WHOLE: str(int(everything)), **leaves(MATRIX_PARITY / cell)}
-    run_pytest(session, own(session), tests_of(adapter), *left_out, report=f"matrix-adapter-{cell}", got=got, env=env)
+    env = {**WHOLE, **leaves(MATRIX_PARITY / cell)}
+    run_pytest(session, own(session), tests_of(adapter), report=f"matrix-adapter-{cell}", got=got, env=env)
 
 
 @nox.session(name="matrix-server", python=ENDS)
@@ -401,8 +393,7 @@ def version_cell(
     install(session, own(session), *CORE, *wanted, *group(group_of(package)), *floors)
     got = ", ".join([check_python(session), *floors])
     report = f"matrix-{package}-{session.python}({versions})"
-    env = {WHOLE: str(int(whole(session.python, versions)))}
-    run_pytest(session, own(session), *tests, report=report, got=got, env=env)
+    run_pytest(session, own(session), *tests, report=report, got=got, env=WHOLE)
 
 
 @nox.session(name="matrix-parity", python=False)

@@ -37,7 +37,7 @@ class Stage:
 
 
 def run(stages: Iterable[Stage], logs: Path, *, cwd: Path, say: Callable[[str], object] = print) -> list[Stage]:
-    """Run the stages in their order, two at a time, and return them with their results, in the order of their ends.
+    """Run the stages in their order, two at a time, and return those that failed.
 
     A stage writes to `NAME.log` in the folder `logs` until it ends. The next stage starts in the lane that is free
     first, so the longest ones belong at the beginning. A failure does not stop the others.
@@ -45,7 +45,7 @@ def run(stages: Iterable[Stage], logs: Path, *, cwd: Path, say: Callable[[str], 
     Raises:
         KeyboardInterrupt: on Ctrl-C and on the signals that end a process; every running stage was stopped.
     """
-    waiting, running, ended = deque(stages), list[Stage](), list[Stage]()
+    waiting, running, failed = deque(stages), list[Stage](), list[Stage]()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         for number, handler in before.items():
@@ -59,12 +59,12 @@ def run(stages: Iterable[Stage], logs: Path, *, cwd: Path, say: Callable[[str], 
             for stage in [stage for stage in running if has_ended(stage)]:
                 running.remove(stage)
                 say(report(stage, logs))
-                ended.append(stage)
+                failed += [stage] if stage.code else []
     finally:
         stop(running)
         for number, handler in before.items():
             signal.signal(number, handler)
-    return ended
+    return failed
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Helpers of noxfile.py: environments, installs, pytest with a report, stages, and the table of their results."""
+"""Helpers of noxfile.py: environments, installs, pytest with a report, stages, and the closing line."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def run_pytest(
     got: str = "constraints.txt",
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Run pytest with the session's arguments, and leave a report for `print_results` and `./dev frameworks`.
+    """Run pytest with the session's arguments, and leave a report for `closing_line` and `./dev frameworks`.
 
     `got` names the tested versions in the report. `env` is added to the variables of the tests.
     """
@@ -157,44 +157,32 @@ def run_stages(session: nox.Session, stages: Mapping[str, Sequence[str]], last: 
     """Run sessions with their arguments as stages in two lanes, then the session `last`, then the closing line."""
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
-    ended = in_lanes(stages) + (in_lanes({last: session.posargs}) if last else [])
-    print_results(ended)
-    if failed := [stage.name for stage in ended if stage.code]:
+    failed = in_lanes(stages) + (in_lanes({last: session.posargs}) if last else [])
+    closing_line([*stages, *([last] if last else [])])
+    if failed:
         session.error(f"failed: {', '.join(failed)}")
 
 
-def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[lanes.Stage]:
-    """Run sessions as `./dev` runs them, in two lanes, and return them with their results."""
+def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[str]:
+    """Run sessions as `./dev` runs them, in two lanes, and return the names of those that failed."""
     commands = [lanes.Stage(name=name, command=["./dev", name, *arguments]) for name, arguments in stages.items()]
-    return lanes.run(commands, REPORTS, cwd=ROOT, say=partial(print, flush=True))
+    return [stage.name for stage in lanes.run(commands, REPORTS, cwd=ROOT, say=partial(print, flush=True))]
 
 
-def print_results(ended: Iterable[lanes.Stage]) -> None:
-    """Print a table with the result of each session, and the sum of their tests as the last line."""
-    rows, total = [("session", "result", "passed", "failed", "skipped", "minutes", "versions")], [0, 0, 0]
-    for stage in sorted(ended, key=lambda stage: stage.name):
-        path = REPORTS / f"{stage.name}.xml"
-        suites = list(ElementTree.parse(path).getroot().iter("testsuite")) if path.exists() else []
-        for noted in (found for suite in suites for found in suite.iter("property") if found.get("name") == COMPARED):
-            print(f"{COMPARED}: {noted.get('value')}")
-        counts = counts_of(suites)
-        total = [before + more for before, more in zip(total, counts, strict=True)]
-        passed, failed, skipped = map(str, counts) if suites else ("no tests", "", "")
-        versions = "; ".join(suite.get("name", "") for suite in suites)
-        result = f"failed ({stage.code})" if stage.code else "succeeded"
-        rows.append((stage.name, result, passed, failed, skipped, f"{stage.seconds / 60:.1f}", versions))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped", flush=True)
-
-
-def counts_of(suites: Iterable[ElementTree.Element]) -> tuple[int, int, int]:
-    """Return the numbers of passed, failed and skipped tests in these reports."""
+def closing_line(names: Iterable[str]) -> None:
+    """Print the sum of these sessions' reports, after the names of those that left none: they ran no tests."""
+    paths = {name: REPORTS / f"{name}.xml" for name in names}
+    if missing := [name for name, path in paths.items() if not path.exists()]:
+        print(f"no tests ran in {', '.join(missing)}")
+    there = [path for path in paths.values() if path.exists()]
+    suites = [suite for path in there for suite in ElementTree.parse(path).getroot().iter("testsuite")]
+    for noted in (found for suite in suites for found in suite.iter("property") if found.get("name") == COMPARED):
+        print(f"{COMPARED}: {noted.get('value')}")
     tests, failures, errors, skipped = (
         sum(int(suite.get(key, 0)) for suite in suites) for key in ("tests", "failures", "errors", "skipped")
     )
-    return tests - failures - errors - skipped, failures + errors, skipped
+    failed = failures + errors
+    print(f"{tests - failed - skipped} passed, {failed} failed, {skipped} skipped", flush=True)
 
 
 # --- wheels and installs

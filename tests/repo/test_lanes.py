@@ -20,9 +20,8 @@ def run(folder: Path, **scripts: str) -> tuple[list[str], str]:
     """Return the names of the failed stages, and what was printed."""
     said: list[str] = []
     stages = [lanes.Stage(name=name, command=["sh", "-c", script]) for name, script in scripts.items()]
-    ended = lanes.run(stages, folder, cwd=folder, say=said.append)
-    assert sorted(stage.name for stage in ended) == sorted(scripts)
-    return [stage.name for stage in ended if stage.code], "\n".join(said)
+    failed = lanes.run(stages, folder, cwd=folder, say=said.append)
+    return [stage.name for stage in failed], "\n".join(said)
 
 
 def test_a_failure_in_either_lane_is_returned_and_the_others_run(tmp_path: Path) -> None:
