@@ -16,18 +16,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any
 
+from reasonblocks import _interrupts
 from tests.whole import WHOLE
 
 BOUND_S = 8.0
 """The most seconds that an operation may take after an interrupt: more than a store waits for another process."""
-QUICK = 12
-"""The places of an operation that are interrupted at every commit, chosen at random; with `WHOLE`, all."""
+MOST = 200 if WHOLE else 8
+"""The places of an operation that are interrupted, chosen at random: half of them in what makes locks and blocks."""
 SEED = 20_240_917
-STDLIB = {module.__file__ for module in (threading, contextlib, concurrent.futures._base, _weakrefset)}
+LOCKS = {module.__file__ for module in (threading, contextlib, concurrent.futures._base, _weakrefset, _interrupts)}
 CHECKED = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "POP_JUMP")
 """The starts of the names of instructions behind which CPython looks for signals; some only in some versions."""
 NOT_CHECKED = ("CALL_INTRINSIC",)
@@ -45,25 +45,20 @@ class Case:
 
 
 @cache
-def _checked_behind(code: CodeType) -> frozenset[int]:
-    """Return the offsets of the instructions behind which a signal may be handled.
-
-    The signal's error belongs to the instruction, that of the tracer to the next one. Therefore those at the end of a
-    block, whose handler the next one does not have, cannot be tried.
-    """
-    found = [*dis.get_instructions(code)]
-    entries = getattr(dis.Bytecode(code), "exception_entries", ())  # from Python 3.11 on; before, the block ends later
-
-    def handler(offset: int) -> int | None:
-        return next((entry.target for entry in entries if entry.start <= offset < entry.end), None)
-
+def _looks_behind(code: CodeType) -> frozenset[int]:
+    """Return the offsets of the instructions behind which CPython looks for signals."""
     return frozenset(
         one.offset
-        for one, after in pairwise(found)
-        if one.opname.startswith(CHECKED)
-        and not one.opname.startswith(NOT_CHECKED)
-        and ("CALL" not in one.opname or handler(one.offset) == handler(after.offset))
+        for one in dis.get_instructions(code)
+        if one.opname.startswith(CHECKED) and not one.opname.startswith(NOT_CHECKED)
     )
+
+
+@cache
+def _handler(code: CodeType, offset: int) -> int | None:
+    """Return the handler of an error at an instruction, from Python 3.11 on."""
+    entries = getattr(dis.Bytecode(code), "exception_entries", ())
+    return next((entry.target for entry in entries if entry.start <= offset < entry.end), None)
 
 
 class _Tracer:
@@ -72,28 +67,34 @@ class _Tracer:
     def __init__(self, at: int | None = None) -> None:
         self.places: list[Place] = []
         self._at = at
-        self._next: dict[int, bool] = {}
-        """Whether the next instruction of a frame, by its id, follows such a look."""
+        self._last: dict[int, int | None] = {}
+        """The offset of the last instruction of a frame, by its id; None at its begin, -1 at the one of a handler."""
 
     def call(self, frame: FrameType, event: str, _: object) -> Any:
         name = frame.f_code.co_filename
-        if event != "call" or not (f"{os.sep}reasonblocks" in name or name in STDLIB):
+        if event != "call" or not (f"{os.sep}reasonblocks" in name or name in LOCKS):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        self._next[id(frame)] = True  # at its begin
+        self._last[id(frame)] = None
         return self._local
 
     def _local(self, frame: FrameType, event: str, _: object) -> Any:
         if event == "exception":  # what follows is its handler, which is entered without a look
-            self._next[id(frame)] = False
+            self._last[id(frame)] = -1
         elif event == "opcode":
-            looks = self._next[id(frame)]
-            self._next[id(frame)] = frame.f_lasti in _checked_behind(frame.f_code)
-            if looks:
+            last, self._last[id(frame)] = self._last[id(frame)], frame.f_lasti
+            if last is None or (last in _looks_behind(frame.f_code) and self._is_alike(frame, last)):
                 self.places.append((frame.f_code, frame.f_lasti))
                 if self._at == len(self.places) - 1:
                     raise KeyboardInterrupt
         return self._local
+
+    def _is_alike(self, frame: FrameType, last: int) -> bool:
+        """Return True unless a block ends between two instructions.
+
+        The error of a signal belongs to the instruction that looks for it, that of the tracer to the next one.
+        """
+        return _handler(frame.f_code, last) == _handler(frame.f_code, frame.f_lasti)
 
 
 @contextmanager
@@ -108,15 +109,16 @@ def _traced(tracer: _Tracer) -> Iterator[None]:
 
 
 def places_of(made: Callable[[], Case]) -> list[int]:
-    """Return the numbers of the places to interrupt: the first of each instruction, a part of them unless `WHOLE`."""
+    """Return the numbers of the places to interrupt: the first of each instruction, at most `MOST` of them."""
     case, tracer = made(), _Tracer()
     with _traced(tracer):
         case.operation()
     case.close()
-    first = {place: number for number, place in reversed([*enumerate(tracer.places)]) for place in [place]}
-    found = sorted(first.values())
-    assert found, "nothing was traced"
-    return found if WHOLE else sorted(random.Random(SEED).sample(found, min(QUICK, len(found))))
+    first = {place: number for number, place in reversed([*enumerate(tracer.places)])}
+    assert first, "nothing was traced"
+    shuffled = random.Random(SEED).sample(sorted(first.values()), len(first))
+    near = [number for number in shuffled if tracer.places[number][0].co_filename in LOCKS][: MOST // 2]
+    return sorted([*near, *[number for number in shuffled if number not in near][: MOST - len(near)]])
 
 
 def left_held(made: Callable[[], Case]) -> tuple[int, list[str]]:

@@ -24,6 +24,8 @@ from reasonblocks.types import RunInfo
 from tests.core.world import RecordingSink, begin, called, pattern
 from tests.interrupts import Case, left_held
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""CPython reports an interrupt in a finaliser so, and a file or a socket that an interrupt closed by dropping it."""
 START = RunStart(run=RunInfo(run_id="run", task="a task"), timestamp=1.0)
 STEP = StepEvent(run_id="run", step_index=1, timestamp=2.0, scores={"semantic_loop": 0.1})
 FINISH = RunFinish(run_id="run", outcome="success", timestamp=9.0)

@@ -11,6 +11,8 @@ from reasonblocks_threads import Actor, Cause, Threads
 from reasonblocks_threads._stores._sqlite import SqliteStore
 from tests.interrupts import Case, left_held
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""CPython reports an interrupt in a finaliser so, and a connection that an interrupt closed by dropping it."""
 BUSY_S = 2.0
 numbers = itertools.count()
 
