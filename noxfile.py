@@ -7,27 +7,28 @@ import platform
 import shutil
 import sys
 import tempfile
+from itertools import takewhile
 from pathlib import Path
 
 import nox
 from packaging.specifiers import SpecifierSet
 
 sys.path.append(str(Path(__file__).parent / "tools"))
+from cells import ADAPTERS, CELLS, ENDS, PYTHONS, Cell
 from nox_support import (
-    ADAPTERS,
     CONSTRAINTS,
     PACKAGES,
-    PYTHONS,
     ROOT,
+    UV,
     build_wheels,
-    check_framework,
     check_python,
+    check_versions,
+    floors_of,
     group,
     group_of,
     install,
     install_as_readers_do,
     install_pinned,
-    lowest_of,
     requirements,
     run_pytest,
     run_stages,
@@ -45,8 +46,14 @@ OUTSIDE = sorted(path.parent.name for path in ROOT.glob("examples/*/pyproject.to
 """Adapters as somebody outside would write them: distributions of their own under examples/."""
 TYPED = ("packages", "tests", "examples", "benchmarks", "tools", "noxfile.py")
 
-CORE = ("-e", "packages/core[cli,http,learn,memory,otel,report,testing]")
-EVERYTHING = (*CORE, *(part for package in PACKAGES if package.name != "core" for part in ("-e", str(package))))
+
+def editable(*packages: str) -> tuple[str, ...]:
+    """Return the arguments that install packages of ours from their source."""
+    return tuple(part for package in packages for part in ("-e", f"packages/{package}"))
+
+
+CORE = editable("core[cli,http,learn,memory,otel,report,testing]")
+EVERYTHING = (*CORE, *editable(*(package.name for package in PACKAGES if package.name != "core")))
 SHARED = {
     "lint": group("lint", "build"),
     "core": (*CORE, *group("test-core")),
@@ -55,6 +62,7 @@ SHARED = {
         *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server", "threads"])),
     ),
     "outcome": (*EVERYTHING, *group("outcome")),
+    "serve": editable("core[cli,http,report]", "langchain", "server", "threads"),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
 NEED_A_MODEL = ("outcome", "memory_second_run")
@@ -73,6 +81,11 @@ GROUPS = (
 )
 """The dependency groups that sessions install."""
 CORE_TESTS = ("tests/core", "tests/parity", "--ignore=tests/parity/test_adapters.py")
+CORE_BESIDE_OTHERS = (
+    "tests/core/cli/test_recorded_files.py", "tests/core/cli/test_written.py", "tests/core/traces/test_langchain.py",
+    "tests/core/traces/test_langsmith.py",
+)  # fmt: skip
+"""Tests of the core that skip a part where LangChain or scikit-learn is missing, as in the environment `core`."""
 SERVER_TESTS = ("tests/server", "--ignore=tests/server/ui")
 PARITY = ROOT / ".nox/parity-files"
 MATRIX_PARITY = ROOT / ".nox/parity-files-matrix"
@@ -99,7 +112,7 @@ def leaves(folder: Path) -> dict[str, str]:
 @nox.session(reuse_venv=True)
 def demo(session: nox.Session) -> None:
     """A scripted agent on a broken repository, plain and steered; with FILES: your own recorded runs replayed."""
-    install_pinned(session, own(session), "-e", "packages/core[cli]", "-e", "packages/langchain")
+    install_pinned(session, own(session), *editable("core[cli]", "langchain"))
     session.chdir(os.environ.get("DEV_CWD", "."))
     session.run("python", str(ROOT / "examples/demo.py"), *session.posargs)
 
@@ -107,35 +120,25 @@ def demo(session: nox.Session) -> None:
 @nox.session(name="demo-threads", reuse_venv=True)
 def demo_threads(session: nox.Session) -> None:
     """A stuck agent that is handed over to a person, and goes on with the answer; with --ask, you are the person."""
-    packages = ("packages/core[cli]", "packages/langchain", "packages/threads")
-    install_pinned(session, own(session), *(part for package in packages for part in ("-e", package)))
+    install_pinned(session, own(session), *editable("core[cli]", "langchain", "threads"))
     session.chdir(os.environ.get("DEV_CWD", "."))
     session.run("python", str(ROOT / "examples/threads_handover.py"), *session.posargs)
 
 
-@nox.session(reuse_venv=True)
+@nox.session(python=False)
 def serve(session: nox.Session) -> None:
     """Start the server with the demo's runs and a live one, until Ctrl-C. Arguments go to `reasonblocks serve`."""
-    install_pinned(
-        session,
-        own(session),
-        "-e",
-        "packages/core[cli,http,report]",
-        "-e",
-        "packages/langchain",
-        "-e",
-        "packages/server",
-        "-e",
-        "packages/threads",
-    )
+    python = shared(session, "serve")
     session.chdir(os.environ.get("DEV_CWD", "."))
-    session.run("python", str(ROOT / "examples/team_server.py"), *session.posargs)
+    session.run(python, str(ROOT / "examples/team_server.py"), *session.posargs, external=True)
 
 
 @nox.session(python=False)
 def bench(session: nox.Session) -> None:
     """The scripts under benchmarks/ that need no model, or those that are named; other arguments go to them."""
     scripts = {path.stem: path for path in sorted(ROOT.glob("benchmarks/[!_]*.py"))}
+    if unknown := [arg for arg in takewhile(lambda arg: arg[:1] != "-", session.posargs) if arg not in scripts]:
+        session.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(scripts)}")
     named = [arg for arg in session.posargs if arg in scripts]
     options = [arg for arg in session.posargs if arg not in scripts]
     for name in named or [name for name in scripts if name not in NEED_A_MODEL]:
@@ -166,18 +169,15 @@ def tests(session: nox.Session) -> None:
     Arguments go to pytest.
     """
     stages = {name: list[str]() for name in (*QUICK_CHECKS, "types", "wheel")}
-    stages |= {f"adapters({name})": [*every_commit(name), *session.posargs] for name in ADAPTERS}
+    for name in ADAPTERS:
+        shorter = [f"--ignore={tests_of(name)}/test_parity.py", *shorter_of(name)]
+        stages[f"adapters({name})"] = [*dict.fromkeys(shorter), *session.posargs]
     outside = [f"outside({name})" for name in OUTSIDE if name not in OUTSIDE_IN_THE_MATRIX]
     parts = ("core", "server", "threads", "repo", "pages", "examples", *outside)
     stages |= dict.fromkeys(parts, session.posargs)
     stages["wheel"] = [*INSTALLED]
-    stages["core"] = [*(f"--ignore={test}" for test in ONLY_IN_THE_MATRIX), *session.posargs]
+    stages["core"] = [*shorter_of("core"), *session.posargs]
     run_stages(session, {name: stages[name] for name in dict.fromkeys([*QUICK_CHECKS, *LONGEST, *stages])})
-
-
-def every_commit(adapter: str) -> list[str]:
-    """Return what `tests` gives to pytest for this adapter. The matrix, and the session alone, run everything."""
-    return [f"--ignore={tests_of(adapter)}/test_parity.py", *ADAPTERS[adapter].get("every_commit", [])]
 
 
 @nox.session(python=False)
@@ -251,8 +251,9 @@ def outside(session: nox.Session, example: str) -> None:
 
 @nox.session(python=False)
 def repo(session: nox.Session) -> None:
-    """The repository's own rules, and what needs scikit-learn."""
-    run_pytest(session, shared(session, "all"), "tests/repo", "tests/calibrate", "tests/outcome", report="repo")
+    """The repository's own rules, and what needs scikit-learn or another framework beside the core."""
+    tests = ("tests/repo", "tests/calibrate", "tests/outcome", *CORE_BESIDE_OTHERS)
+    run_pytest(session, shared(session, "all"), *tests, report="repo")
 
 
 @nox.session(python=False)
@@ -304,101 +305,88 @@ def wheel(session: nox.Session) -> None:
 
 # --- test it on every Python and framework
 
-WHOLE = {"REASONBLOCKS_WHOLE": "1"}
+WHOLE = "REASONBLOCKS_WHOLE"
 """The variable that adds the tests that take minutes (tests/whole.py)."""
-CELLS = [(name, framework) for name in ADAPTERS for framework in ("oldest", "newest")]
-CELL_IDS = ["-".join(cell) for cell in CELLS]
-ENDS = [PYTHONS[0], PYTHONS[-1]]
-VERSION_CELLS = [(PYTHONS[0], "lowest"), *((python, "newest") for python in ENDS)]
-"""The cells of the server and of threads.
-
-The lowest versions are older than the newest Python, which some of them do not support.
-"""
 
 
 @nox.session(python=False)
 def matrix(session: nox.Session) -> None:
-    """Test the README's installs and the core on every Python, all other packages on the oldest and newest one.
+    """Test every Python and both ends of the frameworks' versions, two cells at a time; a table of them comes last.
 
-    Each adapter is tested with the oldest and newest framework, server and threads with their oldest and newest
-    requirements.
+    A cell has an environment of its own, with the newest versions that resolve, or the oldest ones that are supported.
 
-    Nothing is pinned there, and every cell has an environment of its own. Beside them, `repo`, `pages` and the larger
-    examples run in full, with pinned versions on this Python.
+    - `core` on every Python: all that `./dev tests` runs; on the newest Python all tests.
+    - Each adapter alone, on the oldest and the newest Python, with the oldest and the newest framework: all tests with
+      the oldest of both and with the newest of both, and what `./dev tests` runs in the other two cells. So each
+      framework, and each of these Pythons, runs all tests once: sessions of the real Claude CLI take minutes.
+    - `server` and `threads` with their oldest requirements on the oldest Python, and with the newest ones on the newest
+      Python: all tests; with the newest ones on the oldest Python: what `./dev tests` runs. The server's newest cell
+      has all packages beside it, for its tests with agents.
+    - `install`: the README's installs, with the pip of each Python: all on the oldest and the newest, the core's on
+      every one.
+    - With pinned versions, on this Python, all tests of `repo` and `pages`, and the larger adapter under examples/.
 
     Every cell of an adapter leaves a file of what it decides, and one core is compared with all of them at the end: so
     the oldest framework decides as the newest does, and one Python as another.
     """
     shutil.rmtree(MATRIX_PARITY, ignore_errors=True)
-    tested = [f"matrix-adapter-{python}({cell})" for python in ENDS for cell in CELL_IDS]
-    tested += [f"matrix-core-{python}" for python in PYTHONS]
-    tested += [f"matrix-{name}-{python}({cell})" for name in ("server", "threads") for python, cell in VERSION_CELLS]
-    tested += ["repo", "pages", *(f"outside({name})" for name in OUTSIDE_IN_THE_MATRIX)]
-    installs = {f"matrix-install-{python}": () for python in PYTHONS}
-    os.environ.update(WHOLE)
-    run_stages(session, {**dict.fromkeys(tested, tuple(session.posargs)), **installs}, last="matrix-parity")
+    beside = [*(f"outside({name})" for name in OUTSIDE_IN_THE_MATRIX), "repo", "pages"]
+    shorter = [cell.name for cell in CELLS if not cell.whole]
+    names = [*(cell.name for cell in CELLS if cell.whole), *beside, *shorter]
+    os.environ[WHOLE] = "1"
+    stages = {name: () if name.startswith("matrix-install") else tuple(session.posargs) for name in names}
+    run_stages(session, stages, last="matrix-parity")
 
 
-@nox.session(name="matrix-install", python=PYTHONS)
-def matrix_install(session: nox.Session) -> None:
-    """Test the README's installs on one Python."""
-    check_python(session)
-    install_as_readers_do(session, own(session))
+def test_cell(session: nox.Session, cell: Cell) -> None:
+    """Run the tests of a cell in its environment."""
+    if cell.part == "install":
+        check_python(session)
+        install_as_readers_do(session, own(session), () if cell.python in ENDS else INSTALLED)
+        return
+    install(session, own(session), *wanted_by(cell), exact=True)
+    got = f"{check_python(session)}, {check_versions(session, cell)}"
+    env = {WHOLE: str(int(cell.whole)), **(leaves(MATRIX_PARITY / cell.name) if cell.part in ADAPTERS else {})}
+    tests = {"core": CORE_TESTS, "server": SERVER_TESTS}.get(cell.part, (tests_of(cell.part),))
+    shorter = () if cell.whole else shorter_of(cell.part)
+    run_pytest(session, own(session), *tests, *shorter, report=cell.name, got=got, env=env)
 
 
-@nox.session(name="matrix-core", python=PYTHONS)
-def matrix_core(session: nox.Session) -> None:
-    """The core on one Python."""
-    install(session, own(session), *CORE, *group("test-core"))
-    got = check_python(session)
-    run_pytest(session, own(session), *CORE_TESTS, report=f"matrix-core-{session.python}", got=got, env=WHOLE)
+def wanted_by(cell: Cell) -> tuple[str, ...]:
+    """Return what is installed for a cell."""
+    if cell.part == "core":
+        return (*CORE, *group("test-core"))
+    if cell == Cell(part="server", python=ENDS[1], whole=True):
+        beside = (*EVERYTHING, *group("test-core"))
+    else:
+        beside = (*CORE, *editable("threads")) if cell.part == "server" else CORE
+    extra = "" if cell.part in ADAPTERS else "[postgres]"
+    floors = floors_of(cell.part) if cell.versions == "oldest" else ()
+    return (*beside, *editable(f"{cell.part}{extra}"), *group(group_of(cell.part)), *floors)
 
 
-@nox.session(name="matrix-adapter", python=ENDS)
-@nox.parametrize(("adapter", "framework"), CELLS, ids=CELL_IDS)
-def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
-    """An adapter on one Python with one version of its framework, without the other adapters."""
-    supported = ADAPTERS[adapter]
-    which = f"=={supported['oldest']}" if framework == "oldest" else f"<{supported['below']}"
-    wanted = (*CORE, "-e", f"packages/{adapter}", *group(group_of(adapter)), supported["distribution"] + which)
-    install(session, own(session), *wanted)
-    got = f"{check_python(session)}, {check_framework(session, supported, framework)}"
-    cell = f"{session.python}({adapter}-{framework})"
-    env = {**WHOLE, **leaves(MATRIX_PARITY / cell)}
-    run_pytest(session, own(session), tests_of(adapter), report=f"matrix-adapter-{cell}", got=got, env=env)
+def shorter_of(part: str) -> list[str]:
+    """Return what `tests` gives to pytest so that the tests of a part are shorter."""
+    ignored = {"core": [f"--ignore={test}" for test in ONLY_IN_THE_MATRIX]}
+    return ignored.get(part) or [*ADAPTERS.get(part, {}).get("every_commit", [])]
 
 
-@nox.session(name="matrix-server", python=ENDS)
-@nox.parametrize("versions", ["lowest", "newest"], ids=["lowest", "newest"])
-def matrix_server(session: nox.Session, versions: str) -> None:
-    """The server on one Python, with the newest versions of its requirements or with the lowest that it declares."""
-    wanted = ("-e", "packages/threads", "-e", "packages/server[postgres]")
-    version_cell(session, "server", versions, wanted, SERVER_TESTS)
+def session_of(cell: Cell) -> None:
+    """Make the session of a cell."""
+
+    @nox.session(name=cell.name, python=cell.python, reuse_venv=UV.exists())
+    def run(session: nox.Session) -> None:
+        """One cell of `matrix`."""
+        test_cell(session, cell)
 
 
-@nox.session(name="matrix-threads", python=ENDS)
-@nox.parametrize("versions", ["lowest", "newest"], ids=["lowest", "newest"])
-def matrix_threads(session: nox.Session, versions: str) -> None:
-    """Threads on one Python, with the newest versions of their requirements or with the lowest that they declare."""
-    version_cell(session, "threads", versions, ("-e", "packages/threads[postgres]"), ("tests/threads",))
-
-
-def version_cell(
-    session: nox.Session, package: str, versions: str, wanted: tuple[str, ...], tests: tuple[str, ...]
-) -> None:
-    """Run the tests of a package with these versions of its requirements."""
-    if (session.python, versions) not in VERSION_CELLS:
-        session.skip(f"Python {session.python} is not tested with the {versions} versions")
-    floors = lowest_of(package) if versions == "lowest" else []
-    install(session, own(session), *CORE, *wanted, *group(group_of(package)), *floors)
-    got = ", ".join([check_python(session), *floors])
-    report = f"matrix-{package}-{session.python}({versions})"
-    run_pytest(session, own(session), *tests, report=report, got=got, env=WHOLE)
+for _cell in CELLS:
+    session_of(_cell)
 
 
 @nox.session(name="matrix-parity", python=False)
 def matrix_parity(session: nox.Session) -> None:
-    """Every cell of an adapter decides as the core does: compares what the `matrix-adapter` sessions left."""
+    """Every cell of an adapter decides as the core does: compares what the cells left."""
     run_pytest(session, shared(session, "core"), "tests/parity", report="matrix-parity", env=leaves(MATRIX_PARITY))
 
 

@@ -7,21 +7,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
-from reasonblocks._files import loads
+from cells import ADAPTERS, CELLS, PYTHONS, Cell
+
 from reasonblocks.testing import ConformanceSuite
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/frameworks.md"
 REPORTS = ROOT / ".nox/reports"
-VERSIONS: Mapping[str, Any] = loads((ROOT / "versions.toml").read_text(encoding="utf-8"))
-PYTHONS: Sequence[str] = VERSIONS["python"]
-ADAPTERS: Mapping[str, Mapping[str, Any]] = {name: one for name, one in VERSIONS.items() if isinstance(one, dict)}
 LOOP = "a loop of your own"
 NOT_RUN = "not run"
 PASSED = "passed"
@@ -129,10 +126,10 @@ class Column:
 
 
 def columns(reports: Path) -> Iterator[Column]:
-    yield from columns_of(LOOP, [f"matrix-core-{PYTHONS[-1]}", "core"], reports)
+    newest = {cell.part: cell.name for cell in CELLS if cell.whole and cell.versions == "newest"}
+    yield from columns_of(LOOP, [newest["core"], "core"], reports)
     for name, adapter in ADAPTERS.items():
-        newest = f"matrix-adapter-{PYTHONS[-1]}({name}-newest)"
-        yield from columns_of(adapter["distribution"], [newest, f"adapters({name})"], reports)
+        yield from columns_of(adapter["distribution"], [newest[name], f"adapters({name})"], reports)
 
 
 def columns_of(framework: str, names: Iterable[str], reports: Path) -> Iterator[Column]:
@@ -149,23 +146,26 @@ def sentence(scenario: str) -> str:
 # --- the table of versions
 
 
-def cells() -> Iterator[tuple[str, str, str]]:
-    """Every cell of the matrix: the report's name, the Python, the framework."""
-    yield from ((f"matrix-core-{python}", python, "none: the core") for python in PYTHONS)
-    for python in dict.fromkeys((PYTHONS[0], PYTHONS[-1])):
-        for name, adapter in ADAPTERS.items():
-            yield from (
-                (f"matrix-adapter-{python}({name}-{end})", python, f"{end} {adapter['distribution']}")
-                for end in ("oldest", "newest")
-            )
+def cells() -> list[Cell]:
+    """Return the cells of the core, then those of the adapters on each Python."""
+    parts = ["core", *ADAPTERS]
+    found = [cell for cell in CELLS if cell.part in parts]
+    places = {cell: (PYTHONS.index(cell.python), parts.index(cell.part), cell.versions != "oldest") for cell in found}
+    return sorted(found, key=lambda cell: (cell.part in ADAPTERS, *places[cell]))
 
 
-def cell_row(name: str, python: str, framework: str, reports: Path) -> list[str]:
-    report = report_of(name, reports)
+def framework_of(cell: Cell) -> str:
+    return f"{cell.versions} {ADAPTERS[cell.part]['distribution']}" if cell.part in ADAPTERS else "none: the core"
+
+
+def cell_row(cell: Cell, reports: Path) -> list[str]:
+    tests = "all" if cell.whole else "shorter"
+    head = [cell.python, framework_of(cell), tests]
+    report = report_of(cell.name, reports)
     if report is None:
-        return [python, framework, NOT_RUN, "", "", "", "", ""]
+        return [*head, NOT_RUN, "", "", "", "", ""]
     counts = (report.passed, report.failed, report.skipped, report.xfailed)
-    return [python, framework, report.got, *map(str, counts), f"{report.seconds:.0f}"]
+    return [*head, report.got, *map(str, counts), f"{report.seconds:.0f}"]
 
 
 # --- the page
@@ -184,15 +184,16 @@ MATRIX = """
 ## Versions
 
 The core is tested on every Python, and each adapter on the oldest and the newest version of Python and of its \
-framework. Nothing is pinned: "got" is the version that was resolved that day.
+framework. Nothing is pinned: "got" is the version that was resolved that day. "shorter" tests are those of every \
+commit: fewer examples, modes and sessions; each framework has all tests on one Python.
 """
 
 
 def page(reports: Path) -> str:
     found = list(columns(reports))
     scenarios = [[sentence(name), *(column.cell(name) for column in found)] for name in SCENARIOS]
-    matrix = [cell_row(*cell, reports) for cell in cells()]
-    heads = ["Python", "framework", "got", "passed", "failed", "not asked", "cannot", "seconds"]
+    matrix = [cell_row(cell, reports) for cell in cells()]
+    heads = ["Python", "framework", "tests", "got", "passed", "failed", "not asked", "cannot", "seconds"]
     return "\n".join(
         [HEAD, *table(["scenario", *(column.head for column in found)], scenarios), MATRIX, *table(heads, matrix), ""]
     )

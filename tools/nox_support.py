@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import fcntl
+import os
 import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 from xml.etree import ElementTree
 
 import lanes
 import nox
+import turns
+from cells import ADAPTERS, Cell
 from nox.command import CommandFailed
 from packaging.requirements import Requirement
-from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 ENVIRONMENTS = ROOT / ".nox"
 REPORTS = ROOT / ".nox/reports"
 PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
-VERSIONS = nox.project.load_toml(ROOT / "versions.toml")
-PYTHONS: list[str] = VERSIONS["python"]
-ADAPTERS: dict[str, dict[str, Any]] = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}
+UV = Path(sys.executable).with_name("uv")
 
 COMPARED = "compared with the core"
 """The property under which tests/parity reports what it has compared; Hypothesis leaves other properties."""
@@ -61,12 +61,18 @@ def tests_of(adapter: str) -> str:
     return f"tests/{adapter.replace('-', '_')}"
 
 
-def lowest_of(package: str) -> list[str]:
-    """Return the requirements of a package, those of its extras too, each with the lowest version that it allows."""
+def required_by(package: str, *, extras: bool = False) -> list[Requirement]:
+    """Return what a package requires on this Python, and its extras, without our own packages."""
     project = nox.project.load_toml(ROOT / "packages" / package / "pyproject.toml")["project"]
-    wanted = [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
-    found = [need for need in map(Requirement, wanted) if not need.name.startswith("reasonblocks-")]
-    lowest = ((need, clause) for need in found for clause in need.specifier if clause.operator == ">=")
+    of_extras = project.get("optional-dependencies", {}).values() if extras else ()
+    found = map(Requirement, [*project["dependencies"], *chain(*of_extras)])
+    return [need for need in found if not need.name.startswith("reasonblocks-")]
+
+
+def floors_of(part: str) -> list[str]:
+    """Return the oldest versions that a part supports, as requirements: of an adapter's framework alone."""
+    needs = required_by(part, extras=part not in ADAPTERS)
+    lowest = ((need, clause) for need in needs for clause in need.specifier if clause.operator == ">=")
     return [f"{need.name}=={clause.version}" for need, clause in lowest]
 
 
@@ -77,14 +83,19 @@ def python_of(folder: Path) -> str:
     return str(folder / "bin/python")
 
 
-def install(session: nox.Session, python: str, *wanted: str) -> None:
-    """Install the newest versions that resolve into the environment of `python`: with uv, else with pip."""
-    uv = Path(sys.executable).with_name("uv")
-    if uv.exists():
+def install(session: nox.Session, python: str, *wanted: str, exact: bool = False) -> None:
+    """Install the newest versions that resolve into the environment of `python`: with uv, else with pip.
+
+    `exact`: uv also upgrades and removes what is there already. pip does not: it needs an environment that is new.
+    """
+    if UV.exists():
+        how = ("--upgrade", "--exact") if exact else ()
         try:
-            session.run_install(str(uv), "pip", "install", "--quiet", "--python", python, *wanted, external=True)
+            session.run_install(str(UV), "pip", "install", "--quiet", *how, "--python", python, *wanted, external=True)
             return
         except CommandFailed:
+            if exact:
+                raise
             session.warn("uv could not install this; trying again with pip")
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
     session.run_install(*pip, *wanted, external=True)
@@ -118,15 +129,16 @@ def shared_environment(session: nox.Session, name: str, wanted: Sequence[str]) -
     files = [CONSTRAINTS, *(package / "pyproject.toml" for package in PACKAGES)]
     made_from = "\n".join([sys.version, *wanted, *(file.read_text(encoding="utf-8") for file in files)])
     ENVIRONMENTS.mkdir(exist_ok=True)
-    lock = (ENVIRONMENTS / f"{name}.environment.lock").open("w", encoding="utf-8")
+    lock = (ENVIRONMENTS / f"{name}.environment.lock").open("a+", encoding="utf-8")
     _IN_USE.append(lock)
-    fcntl.flock(lock, fcntl.LOCK_SH)
+    take = partial(turns.take, lock.fileno(), session.name, os.getpid())
+    take(shared=True)
     while not (ready.exists() and ready.read_text(encoding="utf-8") == made_from):
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        take()
         if not (ready.exists() and ready.read_text(encoding="utf-8") == made_from):
             fresh_environment(session, folder, *wanted)
             ready.write_text(made_from, encoding="utf-8")
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        take(shared=True)
     return python_of(folder)
 
 
@@ -154,35 +166,64 @@ def run_pytest(
 
 
 def run_stages(session: nox.Session, stages: Mapping[str, Sequence[str]], last: str | None = None) -> None:
-    """Run sessions with their arguments as stages in two lanes, then the session `last`, then the closing line."""
+    """Run sessions with their arguments as stages in two lanes, then the session `last`, then print what they found."""
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
-    failed = in_lanes(stages) + (in_lanes({last: session.posargs}) if last else [])
-    closing_line([*stages, *([last] if last else [])])
-    if failed:
+    done = in_lanes(stages) + (in_lanes({last: session.posargs}) if last else [])
+    print(summary(done), flush=True)
+    if failed := [stage.name for stage in done if stage.code]:
         session.error(f"failed: {', '.join(failed)}")
 
 
-def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[str]:
-    """Run sessions as `./dev` runs them, in two lanes, and return the names of those that failed."""
-    commands = [lanes.Stage(name=name, command=["./dev", name, *arguments]) for name, arguments in stages.items()]
-    return [stage.name for stage in lanes.run(commands, REPORTS, cwd=ROOT, say=partial(print, flush=True))]
+def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[lanes.Stage]:
+    """Run sessions as `./dev` runs them, in two lanes, and return their stages."""
+    found = [lanes.Stage(name=name, command=["./dev", name, *arguments]) for name, arguments in stages.items()]
+    lanes.run(found, REPORTS, cwd=ROOT, say=partial(print, flush=True))
+    return found
 
 
-def closing_line(names: Iterable[str]) -> None:
-    """Print the sum of these sessions' reports, after the names of those that left none: they ran no tests."""
-    paths = {name: REPORTS / f"{name}.xml" for name in names}
-    if missing := [name for name, path in paths.items() if not path.exists()]:
-        print(f"no tests ran in {', '.join(missing)}")
-    there = [path for path in paths.values() if path.exists()]
-    suites = [suite for path in there for suite in ElementTree.parse(path).getroot().iter("testsuite")]
-    for noted in (found for suite in suites for found in suite.iter("property") if found.get("name") == COMPARED):
-        print(f"{COMPARED}: {noted.get('value')}")
-    tests, failures, errors, skipped = (
-        sum(int(suite.get(key, 0)) for suite in suites) for key in ("tests", "failures", "errors", "skipped")
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What the report of a stage says: the tested versions, and numbers of tests. Empty if it ran no tests."""
+
+    versions: str = ""
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    notes: Sequence[str] = ()
+
+
+def report_of(stage: str) -> Report:
+    path = REPORTS / f"{stage}.xml"
+    if not path.exists():
+        return Report()
+    (suite,) = ElementTree.parse(path).getroot().iter("testsuite")
+    tests, failures, errors, skipped = (int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped"))
+    return Report(
+        versions=str(suite.get("name")),
+        passed=tests - failures - errors - skipped,
+        failed=failures + errors,
+        skipped=skipped,
+        notes=[str(noted.get("value")) for noted in suite.iter("property") if noted.get("name") == COMPARED],
     )
-    failed = failures + errors
-    print(f"{tests - failed - skipped} passed, {failed} failed, {skipped} skipped", flush=True)
+
+
+def summary(stages: Sequence[lanes.Stage]) -> str:
+    """Return a table of the stages, the longest first, what was compared with the core, and the closing line."""
+    reports = {stage.name: report_of(stage.name) for stage in stages}
+    rows = [("stage", "versions", "passed", "failed", "skipped", "minutes")]
+    for stage in sorted(stages, key=lambda stage: -stage.seconds):
+        found = reports[stage.name]
+        counts = (str(found.passed or "-"), str(found.failed or "-"), str(found.skipped or "-"))
+        versions = found.versions if found.failed or not stage.code else f"failed ({stage.code}), see its output"
+        rows.append((stage.name, versions, *counts, f"{stage.seconds / 60:.1f}"))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    compared = [f"{COMPARED}: {note}" for found in reports.values() for note in found.notes]
+    passed, failed, skipped = (
+        sum(getattr(found, count) for found in reports.values()) for count in ("passed", "failed", "skipped")
+    )
+    return "\n".join([*table, *compared, f"{passed} passed, {failed} failed, {skipped} skipped"])
 
 
 # --- wheels and installs
@@ -251,19 +292,24 @@ def check_python(session: nox.Session) -> str:
     return f"Python {got}"
 
 
-def check_framework(session: nox.Session, supported: Mapping[str, Any], framework: str) -> str:
-    """Print and return the version of the framework. Fail the session if another one was asked for."""
-    name = supported["distribution"]
-    got = printed(session, f"from importlib.metadata import version; print(version({name!r}))")
-    print(f"got {name} {got}")
-    if framework == "oldest" and got != supported["oldest"]:
-        session.error(f"asked for {name} {supported['oldest']}, got {got}")
-    line = supported.get("newest_line", {}).get(session.python)
-    if framework == "newest" and line and not got.startswith(f"{line}."):
-        session.error(f"asked for {name} {line}, got {got}")
-    if framework == "newest" and not line and Version(got) < Version(supported["newest"]):
-        session.error(f"asked for {name} {supported['newest']} or newer, got {got}")
-    return f"{name} {got}"
+def check_versions(session: nox.Session, cell: Cell) -> str:
+    """Print and return what is installed of the part's requirements. Fail the session if it is not what was asked for.
+
+    The newest framework is at least the one of versions.toml, or of the line that is the newest on this Python.
+    """
+    names = [need.name for need in required_by(cell.part) if need.marker is None]
+    program = f"from importlib.metadata import version; print(*map(version, {names!r}))"
+    got = dict(zip(names, printed(session, program).split()))
+    print(f"got {got}")
+    asked = floors_of(cell.part)
+    if cell.versions == "newest":
+        table = ADAPTERS.get(cell.part, {})
+        least = table.get("newest_line", {}).get(cell.python) or table.get("newest")
+        asked = [f"{table['distribution']}>={least}"] if table else []
+    for need in map(Requirement, asked):
+        if need.name in got and not need.specifier.contains(got[need.name]):
+            session.error(f"asked for {need}, got {got[need.name]}")
+    return ", ".join(f"{name} {version}" for name, version in got.items())
 
 
 def printed(session: nox.Session, program: str) -> str:

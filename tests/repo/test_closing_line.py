@@ -1,15 +1,16 @@
-"""The closing line adds up the reports of the sessions that ran."""
+"""The last lines of a run add up the reports of its stages, below a table of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import lanes
 import nox_support
 import pytest
 
-ADAPTER = """<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1">
+ADAPTER = """<testsuites><testsuite name="Python 3.12.1, langchain 1.5.2" tests="5" failures="1" errors="1" skipped="1">
 <properties><property name="hypothesis-statistics-a" value="dGVzdA=="/></properties></testsuite></testsuites>"""
-CORE = """<testsuites><testsuite tests="10" failures="0" errors="0" skipped="0">
+CORE = """<testsuites><testsuite name="Python 3.12.1" tests="10" failures="0" errors="0" skipped="0">
 <properties><property name="compared with the core" value="replay: 3 entries"/></properties></testsuite></testsuites>"""
 
 
@@ -21,13 +22,29 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_reports_are_added_up_and_an_error_counts_as_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    nox_support.closing_line(["adapters(langchain)", "core", "lint"])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1:] == ["compared with the core: replay: 3 entries", "12 passed, 2 failed, 1 skipped"]
+def lines(**minutes: float) -> list[str]:
+    """Return the last lines after stages that took so long; one that took less than none has failed."""
+    stages = [
+        lanes.Stage(name=name, command=(), seconds=60 * abs(took), code=int(took < 0)) for name, took in minutes.items()
+    ]
+    return nox_support.summary(stages).splitlines()
 
 
-def test_sessions_that_ran_no_tests_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    nox_support.closing_line(["core", "lint", "matrix-core-3.10"])
-    first, *_, last = capsys.readouterr().out.splitlines()
-    assert (first, last) == ("no tests ran in lint, matrix-core-3.10", "10 passed, 0 failed, 0 skipped")
+def test_reports_are_added_up_and_an_error_counts_as_failed() -> None:
+    last = lines(**{"adapters(langchain)": 1.0, "core": 2.0, "lint": 0.1})[-2:]
+    assert last == ["compared with the core: replay: 3 entries", "12 passed, 2 failed, 1 skipped"]
+
+
+def test_the_table_has_every_stage_the_longest_first() -> None:
+    table = [line.split() for line in lines(**{"lint": 0.1, "adapters(langchain)": -1.0, "core": 12.0})[:4]]
+    assert table == [
+        ["stage", "versions", "passed", "failed", "skipped", "minutes"],
+        ["core", "Python", "3.12.1", "10", "-", "-", "12.0"],
+        ["adapters(langchain)", "Python", "3.12.1,", "langchain", "1.5.2", "2", "2", "1", "1.0"],
+        ["lint", "-", "-", "-", "0.1"],
+    ]
+
+
+def test_a_stage_that_failed_without_a_failed_test_is_seen_in_the_table() -> None:
+    table = lines(core=-1.0, lint=-2.0)
+    assert ["failed (1), see its output" in line for line in table[1:3]] == [True, True]
