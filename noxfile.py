@@ -75,6 +75,11 @@ GROUPS = (
 )
 """The dependency groups that sessions install."""
 CORE_TESTS = ("tests/core", "tests/parity", "--ignore=tests/parity/test_adapters.py")
+CORE_BESIDE_OTHERS = (
+    "tests/core/cli/test_recorded_files.py", "tests/core/cli/test_written.py", "tests/core/traces/test_langchain.py",
+    "tests/core/traces/test_langsmith.py",
+)  # fmt: skip
+"""Tests of the core that skip a part without LangChain or scikit-learn, which the environment `core` lacks."""
 SERVER_TESTS = ("tests/server", "--ignore=tests/server/ui")
 PARITY = ROOT / ".nox/parity-files"
 MATRIX_PARITY = ROOT / ".nox/parity-files-matrix"
@@ -244,8 +249,9 @@ def outside(session: nox.Session, example: str) -> None:
 
 @nox.session(python=False)
 def repo(session: nox.Session) -> None:
-    """The repository's own rules, and what needs scikit-learn."""
-    run_pytest(session, shared(session, "all"), "tests/repo", "tests/calibrate", "tests/outcome", report="repo")
+    """The repository's own rules, and what needs scikit-learn, or a framework beside the core."""
+    tests = ("tests/repo", "tests/calibrate", "tests/outcome", *CORE_BESIDE_OTHERS)
+    run_pytest(session, shared(session, "all"), *tests, report="repo")
 
 
 @nox.session(python=False)
@@ -307,8 +313,8 @@ VERSION_CELLS = [(PYTHONS[0], "lowest"), *((python, "newest") for python in ENDS
 
 The lowest versions are older than the newest Python, which some of them do not support.
 """
-CORNERS = [(PYTHONS[0], "oldest"), (PYTHONS[-1], "newest")]
-"""The cells that run everything: the oldest Python with the oldest framework, and the newest with the newest.
+CORNERS = [(PYTHONS[0], "oldest"), (PYTHONS[0], "lowest"), (PYTHONS[-1], "newest")]
+"""The cells that run everything: the oldest Python with the oldest versions, and the newest with the newest.
 
 What they add depends on neither alone: tests that take minutes, and sessions of the Claude CLI.
 """
@@ -325,8 +331,9 @@ def matrix(session: nox.Session) -> None:
 
     Each adapter is tested with the oldest and newest framework, server and threads with their oldest and newest
     requirements. The tests that take minutes and the full number of examples run on the newest Python with the newest
-    versions, those of adapters also on the oldest Python with the oldest framework; the other cells run the tests of
-    every commit.
+    versions, and on the oldest Python with the oldest versions (those of PostgreSQL run nowhere else); the other cells
+    run the tests of every commit. The server's cell with everything has all packages beside it, for its tests with
+    agents.
 
     Nothing is pinned there, and every cell has an environment of its own. Beside them, `repo`, `pages` and the larger
     examples run in full, with pinned versions on this Python.
@@ -381,6 +388,8 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
 def matrix_server(session: nox.Session, versions: str) -> None:
     """The server on one Python, with the newest versions of its requirements or with the lowest that it declares."""
     wanted = ("-e", "packages/threads", "-e", "packages/server[postgres]")
+    if versions == "newest" and whole(session.python):
+        wanted = (*EVERYTHING, "-e", "packages/server[postgres,qdrant]")
     version_cell(session, "server", versions, wanted, SERVER_TESTS)
 
 
