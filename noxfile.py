@@ -356,11 +356,11 @@ def wanted_by(cell: Cell) -> tuple[str, ...]:
     """Return what is installed for a cell."""
     if cell.part == "core":
         return (*CORE, *group("test-core"))
+    extra, beside = "" if cell.part in ADAPTERS else "[postgres]", CORE
     if cell == Cell(part="server", python=ENDS[1], whole=True):
-        beside = (*EVERYTHING, *group("test-core"))
-    else:
-        beside = (*CORE, *editable("threads")) if cell.part == "server" else CORE
-    extra = "" if cell.part in ADAPTERS else "[postgres]"
+        extra, beside = "[postgres,qdrant]", (*EVERYTHING, *group("test-core"))
+    elif cell.part == "server":
+        beside = (*CORE, *editable("threads"))
     floors = floors_of(cell.part) if cell.versions == "oldest" else ()
     return (*beside, *editable(f"{cell.part}{extra}"), *group(group_of(cell.part)), *floors)
 

@@ -135,7 +135,7 @@ def test_a_callable_that_raises_leaves_the_text(error: Exception) -> None:
 def test_a_callable_that_hangs_leaves_the_text_and_is_switched_off() -> None:
     with hanging() as hang:
         texts = [speaks(f"Text {at}.") for at in range(20)]
-        session = client(*texts, on_injection=hang, step_deadline_ms=60, scorer=lambda done: 0.4).session()
+        session = client(*texts, on_injection=hang, step_deadline_ms=400, scorer=lambda done: 0.4).session()
         run(session, 14)
         assert [entry.step for entry in session.step_log if entry.intervention_texts] == [1, 4, 7, 10, 13]
         assert hang.calls == 3
