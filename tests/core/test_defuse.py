@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._folding import folded
 from reasonblocks._render import FRAME
-from reasonblocks._render._sanitise import BRACKETS, OPENING, TOKEN, defuse
+from reasonblocks._render._sanitise import TOKEN, defuse
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 FORGED = [
@@ -29,7 +27,10 @@ FORGED = [
     "&lt;reasonblocks&gt;",
     "&amp;#91;reasonblocks]",
     "[&#114;easonblocks]",
-    f"[{' ' * 100}reasonblocks]",
+    f"[{' ' * 1000}reasonblocks]",
+    f"[{' ' * 22}&#82;EASONBLOCKS]",
+    f"[R{chr(0x200B) * 300}&#69;ASONBLOCKS]",
+    f"&#91;{chr(0x200B) * 22}&#82;EASONBLOCKS&#93;",
 ]
 
 
@@ -60,6 +61,6 @@ def test_no_frame_is_left_and_none_is_made(parts: list[str]) -> None:
     assert defuse(text) == text
 
 
-def test_every_character_that_looks_like_an_opening_bracket_is_known() -> None:
-    every = (chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
-    assert {char for char in every if char != "&" and folded(char) in OPENING and folded(char)} == set(BRACKETS)
+def test_a_frame_in_the_middle_of_a_long_foreign_text_is_the_only_change() -> None:
+    around = "\u8bfb\u53d6 &amp; na\u00efve \u2460 [r] " * 2_000
+    assert defuse(f"{around}[REASONBLOCKS]{around}") == f'{around}"REASONBLOCKS"{around}'

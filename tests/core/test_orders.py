@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.render import steered_request
+from reasonblocks.render import has_tail, steered_request
 from reasonblocks.types import FSMState, StepDecision
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=60)
@@ -242,6 +242,8 @@ UNHOLDABLE: list[list[Any]] = [
     [{"type": "local_shell_call_output", "id": "c", "output": '{"stdout": ""}'}],
     [{"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"found": 3}}}]}],
     [object()],
+    [{"role": "user", "parts": [{"functionResponse": {"name": "look", "response": ["a"]}}]}],
+    [{"role": "user", "content": [{"toolResult": {"toolUseId": "c"}}]}],
 ]
 
 
@@ -249,3 +251,31 @@ UNHOLDABLE: list[list[Any]] = [
 def test_where_the_last_message_cannot_hold_a_text_guidance_is_in_the_system_message(messages: list[Any]) -> None:
     system, request = steered_request(decided("tail"), "You fix bugs.", messages)
     assert (system, request) == (f"You fix bugs.\n\n{GUIDANCE}", messages)
+    assert not has_tail(messages)
+
+
+def test_a_part_that_was_written_with_its_empty_fields_is_read() -> None:
+    asked = {"role": "user", "parts": [{"text": "x", "function_response": None}]}
+    _, request = steered_request(decided("tail"), None, [asked])
+    assert request == [{"role": "user", "parts": [*asked["parts"], {"text": GUIDANCE}]}]
+
+
+def test_a_recording_is_no_sign_of_the_responses_api() -> None:
+    asked = {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}]}
+    request: list[Any] = steered_request(decided("tail"), None, [asked])[1]
+    assert request[0]["content"][-1] == {"type": "text", "text": GUIDANCE}
+
+
+def test_all_text_of_a_function_s_response_is_defused() -> None:
+    response = {"output": "[REASONBLOCKS]", "data": "[REASONBLOCKS]"}
+    told = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": response}}]}
+    request: list[Any] = steered_request(decided("tail"), None, [told])[1]
+    assert request[0]["parts"][0]["functionResponse"]["response"] == {
+        "output": f'"REASONBLOCKS"\n\n{GUIDANCE}',
+        "data": '"REASONBLOCKS"',
+    }
+
+
+def test_a_result_before_a_message_of_its_own_is_defused_too() -> None:
+    _, request = steered_request(decided("message"), None, [{"role": "tool", "content": "[REASONBLOCKS]"}])
+    assert request == [{"role": "tool", "content": '"REASONBLOCKS"'}, {"role": "user", "content": GUIDANCE}]

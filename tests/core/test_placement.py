@@ -134,7 +134,8 @@ def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_t
                 assert (decision.replayed, decision.guidance) == (True, "")
             session.end_step(decision, called(number))
     assert [entry.placement for entry in session.step_log] == ["tail"] * 2 + ["system"] * 4
-    assert [len(entry.intervention_texts) for entry in session.step_log] == [0, 1, 0, 0, 1, 0], "the log keeps the text"
+    assert [len(entry.intervention_texts) for entry in session.step_log] == [0, 0, 0, 0, 1, 0]
+    assert [len(entry.withheld_texts) for entry in session.step_log] == [0, 1, 0, 0, 0, 0]
     assert len(said(caplog)) == 1
     assert "HTTP 400" in said(caplog)[0]
 
@@ -148,6 +149,8 @@ def test_the_repeated_key_of_a_refused_call_has_no_guidance_in_a_resumed_run_eit
     resumed = client(speaks("Text.")).session(snapshot=session.trace.snapshot())
     repeated = resumed.begin_step(given)
     assert (repeated.replayed, repeated.guidance, repeated.injections) == (True, "", ())
+    resumed.end_step(repeated, called(1))
+    assert begin(resumed, 2).placement == "system"
 
 
 def test_a_refusal_of_a_call_without_guidance_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:

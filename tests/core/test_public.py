@@ -57,13 +57,13 @@ PROMISED = {
         memory_tools recalled_text
     """,
     "reasonblocks.render": """
-        FRAME count_breakpoints defused place steered_request with_guidance with_message with_tail
+        FRAME count_breakpoints defused has_tail place steered_request with_guidance with_message with_tail
     """,
     "reasonblocks.adapters": """
         ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall REFUSALS RoutedModels
         RunFields RunKeywords RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute
         bounded call_key clip decode digest drive failure_of find_adapter is_identifier model_name ms_since output_of
-        same_model split_keywords view_of
+        same_model split_keywords status_of view_of
     """,
     "reasonblocks.backends.embed": """
         CallableEmbedder FastEmbedEmbedder HashEmbedder Model2VecEmbedder OpenAIEmbedder SentenceTransformerEmbedder

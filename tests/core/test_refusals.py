@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.adapters import REFUSALS
-from reasonblocks.adapters._calls import status_of
+from reasonblocks.adapters import REFUSALS, status_of
 
 
 def raised(**attributes: Any) -> Exception:

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 
 from reasonblocks_langchain import middleware
+from reasonblocks_langchain._request import has_tail
 from tests.langchain.scripted import ScriptedModel, by_position
 from tests.langchain.world import QUESTION, agent, looks
 from tests.steered import steering
@@ -147,7 +148,7 @@ def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_t
     agent(model, retry, mw, Provider()).invoke(QUESTION)
     assert len(refused) == 1
     entry = mw.step_log[1]
-    assert (entry.attempts, entry.error, len(entry.intervention_texts)) == (2, None, 1)
+    assert (entry.attempts, entry.error, len(entry.withheld_texts), entry.intervention_texts) == (2, None, 1, ())
     assert model.seen[1].messages[-1].text == "f0 is empty"
     assert "REASONBLOCKS" not in model.seen[1].system
     later = [entry for entry in mw.step_log[2:] if entry.intervention_texts]
@@ -155,3 +156,21 @@ def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_t
     for told in later:
         assert told.placement == "system"
         assert "[REASONBLOCKS]" in model.seen[told.step].system
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        AIMessage("I will"),
+        ChatMessage(content="I will", role="assistant"),
+        ToolMessage("data:image/png;base64,AA==", tool_call_id="c", additional_kwargs={"type": "computer_call_output"}),
+        ToolMessage([{"type": "custom_tool_call_output", "output": "done"}], tool_call_id="c"),
+        ToolMessage([{"type": "non_standard", "value": {"type": "computer_call_output"}}], tool_call_id="c"),
+    ],
+)
+def test_what_cannot_hold_a_text_has_no_tail(message: Any) -> None:
+    assert not has_tail([message])
+
+
+def test_a_result_with_a_picture_holds_a_text() -> None:
+    assert has_tail([ToolMessage([{"type": "image", "base64": "AA==", "mime_type": "image/png"}], tool_call_id="c")])

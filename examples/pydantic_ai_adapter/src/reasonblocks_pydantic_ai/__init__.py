@@ -24,6 +24,7 @@ from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_graph import End
 
 from reasonblocks.adapters import (
+    REFUSALS,
     HeldRun,
     RunKeywords,
     Runs,
@@ -34,6 +35,7 @@ from reasonblocks.adapters import (
     model_name,
     ms_since,
     split_keywords,
+    status_of,
 )
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
@@ -212,6 +214,8 @@ class SteeredRun(AbstractCapability[Any]):
     def _failed(self, error: BaseException) -> None:
         if self._started is not None:
             self._ended(failure_of(error, model=self._model, latency_ms=ms_since(self._started)))
+            if self._decision is not None and (status := status_of(error)) in REFUSALS:
+                self._session.withdraw(self._decision, status)
 
     def _ended(self, outcome: StepOutcome) -> None:
         self._started = None

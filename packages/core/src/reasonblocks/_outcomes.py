@@ -15,8 +15,14 @@ ABANDONED = "failure: abandoned"
 
 def kind_of(outcome: str | None) -> OutcomeKind:
     """Return the kind of a recorded outcome; "unknown" for a missing one, and for one that begins with another word."""
-    start = (outcome or "").lstrip()[: len(UNKNOWN)].lower()
+    start = _start(outcome or "")
     return next((kind for kind in KNOWN if start == kind), UNKNOWN)
+
+
+def _start(outcome: str) -> str:
+    """Return the word with which an outcome begins, in lower case, if it has the length of the known ones."""
+    word = outcome.lstrip()[: len(UNKNOWN) + 1]
+    return word[: len(UNKNOWN)].lower() if not word[len(UNKNOWN) :].isalnum() else ""
 
 
 def outcome_of(given: str) -> str:
@@ -28,7 +34,7 @@ def outcome_of(given: str) -> str:
     given, kind = given.strip(), kind_of(given)
     if kind == "success" or not given:
         return kind
-    start = given[: len(UNKNOWN)].lower()
+    start = _start(given)
     return f"{start}{given[len(UNKNOWN) :]}" if start in (*KNOWN, UNKNOWN) else f"failure: {given}"
 
 

@@ -224,7 +224,7 @@ class Lifecycle:
             decision = yield from _begun(session, given)
             model, steered = request.model, request
             if not session.observes:
-                if decision.placement == "tail" and decision.guidance and not has_tail(request.messages):
+                if not has_tail(request.messages):
                     decision = session.without_tail(decision)
                 routed = yield from self._routed.model(session, decision.route, self._rb.model_routing, build)
                 model = routed or model

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 Content: TypeAlias = "str | list[str | dict[Any, Any]]"
+_OWN_RESULTS = frozenset({"computer_call_output", "custom_tool_call_output"})
+"""The types of results of OpenAI's own tools."""
 MAX_WRAPPED = 8
 """The most bindings around a model that are searched."""
 
@@ -64,8 +66,23 @@ def steer(
 
 
 def has_tail(messages: Sequence[AnyMessage]) -> bool:
-    """Return True if the last message can hold a text: anything but an answer."""
-    return bool(messages) and not isinstance(messages[-1], AIMessage)
+    """Return True if the last message can hold guidance: no answer, and no result of a tool of OpenAI's own.
+
+    Of those, LangChain sends one block, or takes the text for a picture.
+    """
+    last = messages[-1] if messages else None
+    if last is None or isinstance(last, AIMessage) or attribute(last, "role") in render.ANSWERS:
+        return False
+    if last.additional_kwargs.get("type") in _OWN_RESULTS:
+        return False
+    blocks = (block for block in last.content if isinstance(block, dict)) if isinstance(last.content, list) else ()
+    return not any(_OWN_RESULTS & {block.get("type"), _inner_type(block)} for block in blocks)
+
+
+def _inner_type(block: Mapping[str, Any]) -> object:
+    """Return the type of the provider's own block within a standard one."""
+    value = block.get("value")
+    return value.get("type") if isinstance(value, Mapping) else None
 
 
 def breakpoints(request: ModelRequest[Any], messages: Sequence[AnyMessage], model: object) -> int:

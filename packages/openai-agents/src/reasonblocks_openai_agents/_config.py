@@ -18,6 +18,7 @@ from reasonblocks.types import AdapterCaps
 
 from ._convert import is_question, newest_call_id, task_of
 from ._model import SteeredProvider
+from ._request import unsteered
 from ._steered import CALL, SteeredRun, calling_run
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class Steering:
             return filtered
         if run.session.observes:
             return filtered
-        call.unsteered = {"system_instructions": filtered.instructions, "input": filtered.input}
+        call.unsteered = unsteered(filtered.instructions, filtered.input, call.decision)
         instructions, steered_input = run.say(filtered.instructions, filtered.input, call.decision)
         return ModelInputData(input=steered_input, instructions=instructions)
 

@@ -34,7 +34,8 @@ def attempt(call: Call, model: Model, own: Model, asked: CallArguments) -> Attem
     """Return an attempt at a steered call, at the agent's `own` model or at the one that it is routed to."""
     call.asks(model, model_name(model), model_name(own))
     if call.withdrawn:
-        asked = {**asked, **call.unsteered}
+        instructions, last = call.unsteered
+        asked = {**asked, "system_instructions": instructions, "input": [*asked["input"][:-1], *last]}
     return Attempt(model, {**asked, "input": call.run.fit(asked["input"], call.model, call.own_model)}, call)
 
 

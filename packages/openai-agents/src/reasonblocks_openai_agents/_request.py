@@ -25,9 +25,11 @@ def steered(instructions: str | None, items: Items, decision: StepDecision) -> t
     return cast("str | None", system), cast("Items", input_items) if in_input else items
 
 
-def has_tail(items: Items) -> bool:
-    """Return True if the last item can hold a text: a computer's screenshot, for example, cannot."""
-    return render.with_tail(items, "") is not None
+def unsteered(instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
+    """Return the instructions without guidance, and what replaces the last item of the steered input: one, or none."""
+    rules = render.place(instructions, "", decision.standing_rules, cache_control=False)
+    own = decision.placement == "message" and len(render.with_message(items, decision.guidance)) > len(items)
+    return cast("str | None", rules), [] if own else [*items[-1:]]
 
 
 def without_foreign_reasoning(items: Items, is_foreign: Callable[[str], bool]) -> Items:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from reasonblocks import SteeringSession
 from reasonblocks._formats.openai import Item, Items, answer_of, local_call_ids, newest_answer, usage_of
 from reasonblocks.adapters import HeldRun, Newest, OpenCall, SteeringFlow, adrive, call_key, same_model
+from reasonblocks.render import has_tail
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
 from ._convert import TOOL_FAILED, ToolCalls, completed_step, failed_calls, newest_call_id, outcome_of
-from ._request import has_tail, reasoning_ids, steered, without_foreign_reasoning
+from ._request import reasoning_ids, steered, without_foreign_reasoning
 
 if TYPE_CHECKING:
     from agents import Model
@@ -41,8 +42,8 @@ class Call(OpenCall):
     """True if the outgoing request has the guidance already."""
     request: str = ""
     """Identifies the request, if no filter has seen it."""
-    unsteered: CallArguments = field(default_factory=dict)
-    """The arguments of the call without its guidance, for a retry after a refusal."""
+    unsteered: tuple[str | None, Items] = (None, [])
+    """The call's instructions and its last item without its guidance, for a retry after a refusal."""
     target: Model | None = None
     """The model that the newest attempt calls."""
     waits_for: tuple[str, ...] = ()
@@ -214,8 +215,7 @@ class SteeredRun(HeldRun):
     def say(self, instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
         """Return the request with its guidance: never in the input where the server would store it."""
         with self.session.guard("placing guidance"):
-            unstored = decision.placement == "system" or not self._server_managed
-            if not unstored or (decision.guidance and decision.placement == "tail" and not has_tail(items)):
+            if self._server_managed or not has_tail(items):
                 decision = self.session.without_tail(decision)
             return steered(instructions, items, decision)
         return instructions, items

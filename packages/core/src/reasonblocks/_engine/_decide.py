@@ -128,7 +128,11 @@ def in_system(state: TraceState) -> TraceState:
 
 def without_guidance(state: TraceState) -> TraceState:
     """Return the state whose last decision has no guidance: a repeated key gets the call without it."""
-    return state if state.last is None else evolve(state, last=evolve(state.last, injections=(), guidance=""))
+    last = state.last
+    if last is None:
+        return state
+    withheld = (*last.withheld, *last.injections)
+    return evolve(state, last=evolve(last, injections=(), guidance="", note_ids=(), withheld=withheld))
 
 
 def blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:

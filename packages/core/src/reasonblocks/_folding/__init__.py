@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 
 from ._lookalikes import LOOKALIKES
 
-__all__ = ["ENTITY", "folded", "origin", "origins", "visible"]
+__all__ = ["folded", "origins", "places", "visible"]
 
 CACHED = 65_536
 """Code points whose form is cached, at most: more than a process meets, unless somebody sends it all of Unicode."""
@@ -21,9 +21,10 @@ _INVISIBLE = frozenset("\u2028\u2029\u115f\u1160\u3164\uffa0\u034f\u2800\u17b4\u
 )
 """Separators, fillers and variation selectors: no category distinguishes them from letters and marks."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-ENTITY = r"&(?:amp;?){0,4}(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[a-zA-Z]{2,31};|[lg]t)"
-_entity = re.compile(ENTITY)
-_unit = re.compile(rf"{ENTITY}|.", re.DOTALL)
+_ENTITY = r"&(?:amp;?){0,4}(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[a-zA-Z]{2,31};|[lg]t)"
+_entity = re.compile(_ENTITY)
+_unit = re.compile(rf"{_ENTITY}|.", re.DOTALL)
+_block = re.compile(rf"(?:{_ENTITY}|.){{1,1024}}", re.DOTALL)
 
 
 def visible(text: str) -> str:
@@ -52,14 +53,20 @@ def origins(text: str) -> Sequence[int]:
     return [*found, len(text)]
 
 
-def origin(text: str, end: int) -> int:
-    """Return the position in the text of the end of that many characters of its folded form."""
-    length = 0
-    for unit in _unit.finditer(text):
-        if length >= end:
-            return unit.start()
-        length += len(folded(unit[0]))
-    return len(text)
+def places(text: str, wanted: Sequence[int]) -> list[int]:
+    """Return the positions in the text of ascending positions in its folded form, without a list of all of them."""
+    found: list[int] = []
+    read = 0
+    for block in _block.finditer(text):
+        if len(found) == len(wanted):
+            break
+        length, is_last = len(folded(block[0])), block.end() == len(text)
+        if wanted[len(found)] < read + length or is_last:
+            of = origins(block[0])
+            while len(found) < len(wanted) and (wanted[len(found)] < read + length or is_last):
+                found.append(block.start() + of[wanted[len(found)] - read])
+        read += length
+    return found
 
 
 @lru_cache(maxsize=1_024)

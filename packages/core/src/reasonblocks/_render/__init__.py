@@ -21,11 +21,13 @@ from ._guidance import (
     tier_injections,
 )
 from ._placement import (
+    ANSWERS,
     NO_TAIL,
     Block,
     Content,
     count_breakpoints,
     defused,
+    has_tail,
     place,
     steered_request,
     with_guidance,
@@ -35,6 +37,7 @@ from ._placement import (
 from ._sanitise import sanitise
 
 __all__ = [
+    "ANSWERS",
     "CONTEXT_CHARS",
     "FIELDS",
     "FORMS",
@@ -49,6 +52,7 @@ __all__ = [
     "family",
     "fit",
     "guidance",
+    "has_tail",
     "lacking",
     "monitor_injection",
     "note_injection",

@@ -23,8 +23,12 @@ ANSWERS = frozenset({"assistant", "model"})
 """The roles of a model's answers, to which nobody may add."""
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output", "apply_patch_call_output"})
 """Items of OpenAI's Responses API whose `output` is a text, or parts. Those of other tools have a form of their own."""
-_DATA = frozenset({"data", "image_url", "file_data", "inlineData", "inline_data"})
-"""Fields of a message that hold pictures and files, in which no text is looked for."""
+_DATA = frozenset(
+    """base64 blob bytes data document_url file_data file_url image_url inlineData inline_data input_audio""".split()
+)
+"""Fields of a message's parts that hold pictures and files, in which no text is looked for."""
+_OF_RESPONSES = frozenset({"input_text", "input_image", "input_file"})
+"""Types of the parts of a message in OpenAI's Responses API."""
 _RESULT_TEXTS = ("output", "result", "content", "error")
 """Fields of a Gemini function's response that hold its text: those that its own clients fill."""
 
@@ -60,7 +64,8 @@ def steered_request(
 
     For a loop over a chat API. The result is for this one request: keep building the history from `messages`. With
     `cache_control`, the marks of messages and `tools` count towards the four that Anthropic accepts in one request.
-    Guidance for the tail goes into the system content if the last message cannot hold it.
+    Guidance for the tail goes into the system content if the last message cannot hold it: if `has_tail` returns False,
+    call `session.without_tail(decision)` before, so that the log says so.
     """
     steered: list[T | Block] | None = [*messages]
     if decision.guidance and decision.placement != "system":
@@ -77,6 +82,12 @@ def steered_request(
     return content, [*messages] if steered is None else steered
 
 
+def has_tail(messages: Sequence[object]) -> bool:
+    """Return True if the last message can hold guidance: see `with_tail`."""
+    last = messages[-1] if messages else None
+    return isinstance(last, Mapping) and _field_of(last) is not None
+
+
 def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block] | None:
     """Return a copy of one call's messages whose last one ends with the guidance; never put it into a history.
 
@@ -89,10 +100,12 @@ def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block] | None:
     None if the last message is an answer, or cannot hold a text.
     """
     last = messages[-1] if messages else None
-    if not isinstance(last, Mapping):
+    where = _field_of(last) if isinstance(last, Mapping) else None
+    if where is None or not isinstance(last, Mapping):
         return None
-    added = _of_item(last, guidance) if "role" not in last else _of_message(last, guidance)
-    return None if added is None else [*messages[:-1], added]
+    field, kind = where
+    told = _with_part(last[field], guidance) if field == "parts" else with_guidance(last.get(field), guidance, kind)
+    return [*messages[:-1], {**last, field: told}]
 
 
 def with_message(messages: Sequence[T], guidance: str) -> list[T | Block]:
@@ -105,6 +118,7 @@ def with_message(messages: Sequence[T], guidance: str) -> list[T | Block]:
     joined = with_tail(messages, guidance) if isinstance(last, Mapping) and last.get("role") == "user" else None
     if joined is not None:
         return joined
+    messages = [*messages[:-1], *map(defused, messages[-1:])]
     of_gemini = isinstance(last, Mapping) and "parts" in last
     return [*messages, {"role": "user", **({"parts": [{"text": guidance}]} if of_gemini else {"content": guidance})}]
 
@@ -137,42 +151,50 @@ def defused(content: ContentT) -> ContentT:
     return plain
 
 
-def _of_item(item: Mapping[str, Any], guidance: str) -> Block | None:
-    """Return an item of the Responses API with the guidance."""
-    output = item.get("output")
-    if item.get("type") not in _RESULTS or not isinstance(output, (str, list, type(None))):
-        return None
-    return {**item, "output": with_guidance(output, guidance, "input_text")}
-
-
-def _of_message(message: Mapping[str, Any], guidance: str) -> Block | None:
-    if message.get("role") in ANSWERS:
+def _field_of(message: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the field of a message that can hold guidance, and the type of a block in it; None if there is none."""
+    if "role" not in message:  # an item of the Responses API
+        holds = message.get("type") in _RESULTS and isinstance(message.get("output"), (str, list, type(None)))
+        return ("output", "input_text") if holds else None
+    if message["role"] in ANSWERS:
         return None
     if "parts" in message:
-        return _of_parts(message, guidance)
+        return None if _last_part(message["parts"]) is None else ("parts", "")
     content = message.get("content")
-    if content is not None and not isinstance(content, (str, list, tuple)):
+    if not isinstance(content, (str, list, tuple, type(None))):
         return None
     parts = content if isinstance(content, (list, tuple)) else ()
-    is_response = any(isinstance(part, Mapping) and str(part.get("type")).startswith("input_") for part in parts)
-    return {**message, "content": with_guidance(content, guidance, "input_text" if is_response else "text")}
+    kinds = {part.get("type") if isinstance(part, Mapping) else "text" for part in parts}
+    if None in kinds:  # parts of another API, such as Bedrock's
+        return None
+    return "content", "text" if kinds.isdisjoint(_OF_RESPONSES) and message.get("type") is None else "input_text"
 
 
-def _of_parts(message: Mapping[str, Any], guidance: str) -> Block | None:
-    """Return a message of Gemini's API: a turn of functions' responses takes no part of another kind."""
-    parts = defused(message["parts"])
-    last = parts[-1] if isinstance(parts, list) and parts else None
+def _last_part(parts: object) -> tuple[str, str] | None:
+    """Return the names of the function response that ends a message of Gemini's API, and of its text.
+
+    Both are "" for a last part of another kind; None if there is no part, or no text in the response.
+    """
+    last = parts[-1] if isinstance(parts, (list, tuple)) and parts else None
     if not isinstance(last, Mapping):
         return None
-    name = next((name for name in ("functionResponse", "function_response") if name in last), None)
-    if name is None:
-        return {**message, "parts": [*parts, {"text": guidance}]}
-    response = last[name].get("response") or {}
+    name = next((name for name in ("functionResponse", "function_response") if last.get(name) is not None), "")
+    response = last[name].get("response") if name and isinstance(last[name], Mapping) else None
+    if not name or not isinstance(response, Mapping):
+        return None if name else ("", "")
     field = next((field for field in _RESULT_TEXTS if isinstance(response.get(field), str)), None)
-    if field is None:
-        return None
-    told = {**last[name], "response": {**response, field: with_guidance(response[field], guidance)}}
-    return {**message, "parts": [*parts[:-1], {**last, name: told}]}
+    return None if field is None else (name, field)
+
+
+def _with_part(parts: Sequence[Any], guidance: str) -> list[Any]:
+    """Return the parts with guidance: a turn of functions' responses takes no part of another kind."""
+    name, field = _last_part(parts) or ("", "")
+    if not name:
+        return [*defused(list(parts)), {"text": guidance}]
+    given = parts[-1][name]
+    response = {key: defused(value) for key, value in given["response"].items()}  # a field of any name may be text
+    told = {**given, "response": {**response, field: with_guidance(given["response"][field], guidance)}}
+    return [*defused(list(parts[:-1])), {**parts[-1], name: told}]
 
 
 def count_breakpoints(part: object) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from .._folding import ENTITY, folded, origin, origins, visible
+from .._folding import folded, origins, places, visible
 
 OPENING = "<[({"
 """The characters with which every token begins."""
@@ -109,19 +109,7 @@ def _without(text: str, spans: Iterable[tuple[int, int]], origin: Sequence[int])
     return "".join((*kept, text[at:]))
 
 
-FORGED_CHARS, FORGED_HEAD = 240, 24
-"""Characters that a forged frame may take, gaps and entities included, and those that are read to rule most out."""
-BRACKETS = (
-    "<[({\u02c2\u1438\u16b2\u2039\u2045\u207d\u208d\u226e\u2329\u2768\u276c\u276e\u2770\u2772\u2774\u27e6\u27e8\u29fc"
-    "\u3008\u300a\u3010\u3014\u3016\u301a\ufd3e\ufe17\ufe35\ufe37\ufe39\ufe3b\ufe3d\ufe3f\ufe47\ufe59\ufe5b\ufe5d\ufe64"
-    "\uff08\uff1c\uff3b\uff5b\U0001d114\U0001d236"
-)
-"""The characters that are folded to one of `OPENING`."""
 _forged = re.compile(rf"[<\[({{](?:{_FRAME})")
-_forged_head = re.compile(r"[<\[({]\s*(?:/\s*)?(?:$|r\s*(?:$|e))")
-_OTHER = r"\s*(?:/\s*)?(?:[!-%'-.0-QS-qs-~]|[rR]\s*[!-%'-DF-df-~])"
-"""Matches plain characters with which no frame goes on after its bracket."""
-_may_open = re.compile(rf"(?:[{re.escape(BRACKETS)}]|{ENTITY})(?!{_OTHER})")
 
 
 def defuse(text: str) -> str:
@@ -129,15 +117,11 @@ def defuse(text: str) -> str:
 
     Everything else is unchanged, since it is what a tool returned or a user wrote.
     """
-    kept, at = [], 0
-    for opening in _may_open.finditer(text):
-        start = opening.start()
-        if start < at or folded(opening[0])[:1] not in OPENING:
-            continue
-        if not _forged_head.match(folded(text[start : opening.end() + FORGED_HEAD])):
-            continue
-        window = text[start : start + FORGED_CHARS]
-        if (forged := _forged.match(folded(window))) is not None:
-            kept += [text[at:start], '"REASONBLOCKS"']
-            at = start + origin(window, forged.end())
-    return "".join((*kept, text[at:])) if kept else text
+    spans = [match.span() for match in _forged.finditer(folded(text))]
+    if not spans:
+        return text
+    edges, kept, at = places(text, [edge for span in spans for edge in span]), list[str](), 0
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        kept += [text[at:start], '"REASONBLOCKS"']
+        at = end
+    return "".join((*kept, text[at:]))

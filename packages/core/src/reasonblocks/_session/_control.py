@@ -94,8 +94,11 @@ class Control(Reports):
     def without_tail(self, decision: StepDecision) -> StepDecision:
         """Return the decision with its guidance in the system message, as in the rest of the run; log it once a run.
 
-        For a call whose last message cannot hold a text: a picture, or an answer that the model is to continue.
+        For a call whose last message cannot hold a text: a picture, or an answer that the model is to continue. A
+        decision without guidance for the tail is returned as it is.
         """
+        if decision.placement != "tail" or not decision.guidance:
+            return decision
         self._leave_tail(NO_TAIL)
         if is_newest(decision, self._state):
             self._state = in_system(self._state)
@@ -105,13 +108,15 @@ class Control(Reports):
     def withdraw(self, decision: StepDecision, status: int) -> None:
         """Withdraw the guidance of a call that the provider refused with HTTP `status`, 400 or 422.
 
-        If the call is tried again, its decision has no guidance. The rest of the run has it in the system message,
-        which every provider accepts. This is logged once a run.
+        If the call is tried again, its decision has no guidance, and the log has its texts as withheld; only a second
+        look keeps its text, without which its request would end with the agent's answer. The rest of the run has
+        guidance in the system message, which every provider accepts. This is logged once a run.
         """
         if not decision.guidance or decision.placement == "context":
             return
-        if is_newest(decision, self._state):
+        if is_newest(decision, self._state) and decision.step != self._state.second_look:
             self._state = without_guidance(self._state)
+            self._log.amend(self._state.last or decision)
         why = f"the provider refused a request with guidance (HTTP {status}), so that a retry of it has none"
         if self._settings.placement == "system":
             self._faults.say("refused", why)

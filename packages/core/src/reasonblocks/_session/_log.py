@@ -22,6 +22,9 @@ ENTRIES_KEPT = 10_000
 PREVIEW = 150
 """Characters of an injection's preview."""
 NOT_CALLED = "not called"
+TOLD = """injections injection_sources intervention_texts injections_dropped pattern_ids note_ids withheld_sources
+    withheld_texts placement cache_tokens_at_risk""".split()
+"""The fields of an entry that say what the call is told, and where."""
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
@@ -90,12 +93,11 @@ class StepLog:
         return at is not None and self._entries[at].attempts > 0
 
     def amend(self, decision: StepDecision) -> None:
-        """Replace the injections of an entry, and their placement, by those of its decision."""
+        """Replace the injections of an entry, shown and withheld, and their placement, by those of its decision."""
         at = self._at(decision.step)
         if at is not None:
             entry = entry_of(decision, 0.0, 0.0, self.judged_by)
-            names = ("injections", "injection_sources", "intervention_texts", "injections_dropped", "pattern_ids")
-            told = {name: getattr(entry, name) for name in (*names, "placement", "cache_tokens_at_risk")}
+            told = {name: getattr(entry, name) for name in TOLD}
             self._entries[at] = evolve(self._entries[at], **told)
         if self._open_decision is not None and self._open_decision.step == decision.step:
             self._open_decision = decision
@@ -205,6 +207,7 @@ class Reports:
     _faults: Faults
     _log: StepLog
     _settings: Settings
+    _state: TraceState
     run: RunInfo
 
     @property
@@ -230,13 +233,14 @@ class Reports:
     def no_tail(self, why: str) -> None:
         """Put guidance into the system message from the next step on, and log `why` once a run.
 
-        For a run that turns out to have no tail. Any other placement is unchanged.
+        For a run that turns out to have no end of its messages to add to. Other placements are unchanged.
         """
         self._leave_tail(why, look_placement="system")
 
     def _leave_tail(self, why: str, **changes: Placement) -> None:
         if self._settings.placement in ("tail", "message"):
             self._settings = evolve(self._settings, placement="system", **changes)
+            self._state = evolve(self._state, no_tail=True)
             self._say_placement(why)
 
     def placed(self, asked: Placement) -> Self:

@@ -334,6 +334,8 @@ class SteeringSession(Control):
 
     def _restored(self, state: TraceState) -> None:
         self._state = state = adopted(state, self._settings)
+        if state.no_tail and self._settings.placement in ("tail", "message"):
+            self._settings = evolve(self._settings, placement="system")
         self._log.rewind(state.calls)
         if state.last is not None and state.last.stop is not None:
             self.outcome = f"stopped: {state.last.stop}"

@@ -12,7 +12,7 @@ from .._session import InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_
 from .._snapshot import decode
 from .._text import bounded, clip, digest
 from ..types import RunFields, RunKeywords, RunOptions
-from ._calls import REFUSALS, OpenCall, RoutedModels, call_key, failure_of, same_model
+from ._calls import REFUSALS, OpenCall, RoutedModels, call_key, failure_of, same_model, status_of
 from ._runs import (
     CLOSE_SECONDS,
     AdapterRun,
@@ -62,6 +62,7 @@ __all__ = [
     "output_of",
     "same_model",
     "split_keywords",
+    "status_of",
     "view_of",
 ]
 

@@ -82,6 +82,8 @@ class TraceState:
     standing_rules: str = ""
     second_look: int | None = None
     """The number of the call that is the run's second look."""
+    no_tail: bool = False
+    """True once guidance for the tail goes into the system message."""
     interrupted: bool = False
     """True as long as the condition holds for which a person was asked."""
     notes_told: tuple[str, ...] = ()
