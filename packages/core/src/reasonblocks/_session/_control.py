@@ -112,7 +112,7 @@ class Control(Reports):
             return
         if is_newest(decision, self._state):
             self._state = without_guidance(self._state)
-        why = f"the provider refused a request with guidance (HTTP {status}), so that a retry of it has none"
+        why = f"the provider refused a request with guidance (HTTP {status}), so a retry of it has none"
         if self._settings.placement == "system":
             self._faults.say("refused", why)
         self._leave_tail(why)
