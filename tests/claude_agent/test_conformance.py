@@ -9,7 +9,7 @@ from reasonblocks.testing import ConformanceSuite
 from tests.claude_agent.harness import AT_ONCE, ClaudeHarness
 
 SHORTENED = "the CLI keeps the history: nobody can cut it"
-NOTED = "a note of the CLI's own may stand after the last user message"
+NOTED = "the CLI may put a note of its own after the last user message"
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 

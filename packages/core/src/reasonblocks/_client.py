@@ -56,9 +56,9 @@ class ReasonBlocks:
     `standing_rules="run"` shows the rules at every call.
 
     Events and guidance: `sinks` receive an event for every run and step, after `redact(text)` has seen every text.
-    `placement` puts guidance at the "tail", which is the end of the last message of a request, into a user's "message"
-    of its own, which some providers refuse after a tool's result, or into the "system" message, which is also used
-    where the last message cannot hold it.
+    `placement` puts guidance at the "tail", which is the end of the last message of a request, into a user
+    "message" of its own, which some providers refuse after a tool's result, or into the "system" message, which is also
+    used if the last message cannot hold it.
 
     Control: with `mode="observe"`, everything is computed and recorded, but nothing is injected. Each text is passed to
     `on_injection(injection, run)`, which returns another text, the unchanged injection, or None to drop it. `stop_when`

@@ -35,11 +35,11 @@ def _metadata_in(folder: str) -> str | None:
         return folder  # an egg
     try:
         names = os.listdir(folder or os.curdir)
-    except NotADirectoryError:  # a zip file, which takes longer to read than this to import
+    except NotADirectoryError:  # a zip file, whose reading takes longer than this import
         from importlib.metadata import distributions
 
         return next((folder for _ in distributions(name=FOREIGN, path=[folder])), None)
-    except (OSError, ValueError):  # as the import system does, go on where nothing can be read
+    except (OSError, ValueError):  # like the import system, skip what cannot be read
         return None
     return next((os.path.join(folder, name) for name in names if _is_foreign(name)), None)
 

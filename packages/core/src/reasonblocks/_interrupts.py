@@ -99,9 +99,9 @@ def held(lock: threading.RLock, seconds: float, error: Exception | type[Exceptio
 
 
 class Condition(threading.Condition):
-    """A condition variable with its own lock, which `wait` always holds again, whatever it raises.
+    """A condition variable with its own lock, which `wait` always reacquires, whatever it raises.
 
-    A thread that waits must not hold the lock twice. `notify` wakes all that wait.
+    A waiting thread must not hold the lock twice. `notify` wakes all waiting threads.
     """
 
     __slots__ = ("__enter__", "__exit__", "_rlock", "_sleepers")  # the lock's own: those of `threading` are in Python

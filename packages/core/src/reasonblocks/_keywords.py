@@ -46,7 +46,7 @@ def split_keywords(
 ) -> tuple[RunOptions, dict[str, Any]]:
     """Return the run options in `given`, and the keywords whose names are in `others`.
 
-    `others` are the framework's own keywords, and the function's named parameters, which an error then suggests, too.
+    `others` are the framework's own keywords, and the function's named parameters, which an error can then suggest.
     Raises `UnknownKeyword` with the nearest valid name for any other name.
     """
     from dataclasses import fields  # slow to import, as are the types, and needed by a run only

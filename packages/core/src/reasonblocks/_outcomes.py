@@ -39,7 +39,7 @@ def outcome_of(given: str) -> str:
 
 
 def parts_of(outcome: str) -> tuple[str, str]:
-    """Return the word with which the outcome of a run begins, up to its reason, and the reason."""
+    """Split a run's outcome into its first word, with all that precedes the reason, and the reason."""
     reason = outcome[len(UNKNOWN) :].lstrip(": ")
     return outcome[: len(outcome) - len(reason)], reason
 

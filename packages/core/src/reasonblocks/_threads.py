@@ -46,7 +46,7 @@ def contained(source: str) -> Iterator[None]:
 
 
 class Pending(Future[T]):
-    """A future whose lock no interrupted thread keeps: the thread that sets its result would wait for ever."""
+    """A future whose lock no interrupted thread keeps; else the thread that sets its result would wait for ever."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Workers:
         return future
 
     def close(self) -> None:
-        """End the idle threads now, and each other one after its call. A later call starts new ones."""
+        """End the idle threads now, and each of the others after its call. A later call starts new ones."""
         with self._lock:
             idle, self._idle = self._idle, []
             for inbox in idle:

@@ -59,7 +59,7 @@ class ConfigError(ReasonBlocksError, ValueError):
 
 
 class UnknownKeyword(ConfigError, TypeError):
-    """A keyword that a function does not take: its name is the `value`. A `TypeError`, too, as Python's own error."""
+    """A keyword that a function does not take; `value` is its name. Also a `TypeError`, like Python's own error."""
 
 
 class AdapterMissing(ReasonBlocksError, AttributeError):

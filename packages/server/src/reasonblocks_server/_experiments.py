@@ -1,7 +1,7 @@
 """Compares the two arms of an experiment: the steered runs and the observed ones.
 
-A run is a success only if its outcome is "success"; a failure, also one of `mark_failure`, and a stop are not. Doubts
-have no influence, because the monitors raise them and steering must not judge itself. The outcome of a live or
+A run is a success only if its outcome is "success"; a run that failed, was marked as failed or was stopped is not.
+Doubts have no influence, because the monitors raise them and steering must not judge itself. The outcome of a live or
 abandoned run is unknown. If a run of the experiment starts another one, the steps and tokens of the second run are
 added to the first, and its outcome is ignored.
 

@@ -33,7 +33,7 @@ UNPACKED_INLINE = 32_768
 CHECKED_INLINE = 500_000
 """Bytes of the largest body that is checked on the event loop: 3 ms."""
 MAX_LEVELS = 500
-"""Levels of a JSON body. Every supported Python parses them; by itself, each Python has another limit."""
+"""The most levels of a JSON body. Every supported Python parses that many; their own limits differ."""
 DEADLINE_HEADER = "reasonblocks-deadline-ms"
 MAX_DEADLINE_MS = 600_000
 ARRIVED = "reasonblocks.arrived"

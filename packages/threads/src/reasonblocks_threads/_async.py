@@ -178,7 +178,7 @@ class AsyncThreads:
         return await in_daemon(lambda: self.sync.feed(after, limit))
 
     async def wait(self, id: str, timeout: float, *, until: Callable[[Thread], bool] = action_has_ended) -> Thread:
-        """Return the thread once `until` holds for it, or as it is after `timeout` seconds."""
+        """Return the thread once `until(thread)` holds (default: the action has ended), or after `timeout` seconds."""
         ends = time.monotonic() + timeout
         look_s, longest_s = LOOKS_S
         thread = await self.get(id)

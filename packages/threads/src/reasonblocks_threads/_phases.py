@@ -53,7 +53,7 @@ class Phase(str, Enum):
 
     @property
     def action_has_ended(self) -> bool:
-        """True for a phase in which no action runs or is to come, unless a person asks for another one."""
+        """True for a phase in which no action is running or due, unless a person asks for another one."""
         return self.is_terminal or self in OUTCOMES
 
     @property

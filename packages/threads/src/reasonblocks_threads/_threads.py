@@ -283,7 +283,7 @@ class Threads:
             return tuple(reading.feed(after=after, limit=limit, org_id=self._engine.org_id))
 
     def wait(self, id: str, timeout: float, *, until: Callable[[Thread], bool] = action_has_ended) -> Thread:
-        """Return the thread once `until` holds for it, or as it is after `timeout` seconds; any process may move it."""
+        """Return the thread once `until(thread)` holds (default: the action has ended), or after `timeout` seconds."""
         ends = time.monotonic() + timeout
         look_s, longest_s = LOOKS_S
         thread = self.get(id)

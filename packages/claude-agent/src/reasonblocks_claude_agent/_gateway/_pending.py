@@ -34,7 +34,7 @@ class PendingRequest:
     latency_ms: float | None = None
     answered: bool = False
     refusal: int = 0
-    """The status with which the provider refused its form: it is sent again without guidance."""
+    """The status with which the provider refused its form, else 0; a refused request is sent again without guidance."""
     began: float = 0.0
 
 

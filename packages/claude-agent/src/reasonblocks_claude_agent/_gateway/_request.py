@@ -101,7 +101,10 @@ def steered(body: Body, decision: StepDecision, is_foreign: Callable[[str], bool
 
 
 def with_tail(messages: Sequence[Body], text: str) -> Sequence[Body] | None:
-    """Return the messages with `text` as last block of the last user message; the CLI's later messages stay."""
+    """Return the messages with `text` as last block of the last user message; None if there is no user message.
+
+    Later messages, which are the CLI's own, are unchanged.
+    """
     users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
     if not users:
         return None

@@ -32,7 +32,7 @@ _TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9
 NAMES = tuple(field.name for field in fields(RunOptions) if field.name not in ("metadata", "on_fraction"))
 """The run options that are strings."""
 SESSION = ("options", "framework", "snapshot", *SessionKeywords.__annotations__)
-"""The parameters of `ReasonBlocks.session` that are no run options."""
+"""The parameters of `ReasonBlocks.session` that are not run options."""
 
 
 def options_of(options: RunOptions | None, keywords: RunKeywords) -> RunOptions:

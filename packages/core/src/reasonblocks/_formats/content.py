@@ -1,8 +1,9 @@
 """Decides which text stands for the content of a message, or of a tool's result.
 
 A picture, a file or a recording is named by its kind and its contents: `[image sha256:0f343b0931126a20]`, with the
-first 16 hex digits of the hash of its decoded bytes. So the same picture has one name in every format, and another one
-has another. One that is only referred to is named by its URL or its id: `[image https://example.com/a.png]`.
+first 16 hex digits of the hash of its decoded bytes. So the same picture has the same name in every format, and
+different pictures have different names. One that is only referred to is named by its URL or its id:
+`[image https://example.com/a.png]`.
 
 The sources of the rules are the references of the providers' APIs (OpenAI, Anthropic, Amazon Bedrock, Gemini), the
 content blocks of `langchain_core` 1.x, the types of `mcp` 2.x, the conventions of OpenTelemetry and of OpenInference,
@@ -49,7 +50,7 @@ UNTYPED: Mapping[str, str] = {
 }
 """The same for parts without a type, by their only field (Bedrock, Gemini)."""
 MEDIA = ("image", "audio", "video")
-"""Kinds by which media types begin."""
+"""Kinds with which media types begin."""
 DATA = ("data", "base64", "blob", "bytes", "file_data", "content")
 REFERENCES = ("url", "image_url", "video_url", "file_url", "image", "source", "uri", "path", "file_id")
 MEDIA_TYPES = ("mime_type", "mimeType", "mediaType", "media_type")
@@ -76,7 +77,7 @@ KNOWN = frozenset(
 OWN: Mapping[str, frozenset[str]] = {"blob": frozenset({"content"})}
 """Fields that only one type of part has (OpenTelemetry)."""
 LEVELS = 3
-"""The most objects in each other in which the contents of a part are looked for."""
+"""The most nested objects that are searched for the contents of a part."""
 STRUCTURED = ("structuredContent", "structured_content")
 BESIDE_RESULT = frozenset({"isError", "is_error", "resultType", "result_type", "_meta", "meta"})
 """Fields of a result of the Model Context Protocol beside its `content`."""
@@ -177,7 +178,7 @@ def _result_text(result: object) -> str:
 
 
 def _repeats(texts: list[str], structured: JSON) -> bool:
-    """Return True if a text says the same as the structured content, or all of them do.
+    """Return True if a text, or all of them together, have the value of the structured content.
 
     Servers send its JSON, too. Many wrap a value that is no object as `{"result": ...}`, and send each item of a list
     as a text of its own.

@@ -1,6 +1,6 @@
 """Decides whether a name asks for something to be done, or speaks to its reader, whatever its case style and spelling.
 
-The tables are data. If in doubt a name acts: all that is lost is an offer.
+The tables are data. In doubt, a name acts: the only loss is an offer.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ SECRETS = frozenset(
     "password passwords passwd passphrase secret secrets credential credentials creds apikey ssn cvv cvc "
     "htpasswd shadow sudoers rsa dsa keystore keychain otp".split()
 )
-"""Words of what no text leads an agent to."""
+"""Words in the names of things to which no text leads an agent."""
 
 _LEET = (str.maketrans("0134578", "oleastb"), str.maketrans("0134578", "oieastb"))
 """Digits that stand for letters within a word; 1 is an l or an i."""

@@ -58,7 +58,7 @@ def lists_in(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
 
 
 def labelled_in(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name after each label, as in "Doors: attic.": a list of one, for who knows longer ones of its label."""
+    """Yield the name after each label, as in "Doors: attic.": a list of one, if longer lists have the same label."""
     if len(text) <= SHORT:
         for label, name in _LABELLED.findall(text):
             if _is_name(name):

@@ -22,7 +22,7 @@ LOOKS = LISTS.union(
 )
 """Words, the first or the last one, of a tool that lists or reads, and so changes nothing."""
 OPENS = frozenset("open file path document folder directory".split())
-"""Words of which all of a name are of a tool that reads, too: not "open_account"."""
+"""A tool also reads if all words of its name are among these: "open_file", not "open_account"."""
 MOVES = frozenset("go goto walk enter step climb travel navigate".split())
 """First words of a tool that leads from place to place."""
 SEARCHES = frozenset("search find look lookup grep glob locate".split())

@@ -93,11 +93,11 @@ def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block] | None:
 
     `messages` are those of OpenAI's Chat Completions or Responses API, of Anthropic's, Mistral's or Gemini's API, or of
     a chat template: mappings with a role, or the Responses API's items. The guidance never becomes a message of its
-    own, because some of them refuse a user's message after a tool's result, or two in a row. It goes behind the text of
-    the last message; among Anthropic's blocks, it is a block after the tool results. Text of that message that looks
-    like our frame loses its brackets.
+    own, because some of them refuse a user message after a tool's result, or two in a row. It follows the text of the
+    last message; among Anthropic's blocks, it is a block after the tool results. Text of that message that looks like
+    our frame loses its brackets.
 
-    None if the last message is an answer, or cannot hold a text.
+    Returns None if the last message is an answer, or cannot hold a text.
     """
     last = messages[-1] if messages else None
     where = _field_of(last) if isinstance(last, Mapping) else None
@@ -109,10 +109,10 @@ def with_tail(messages: Sequence[T], guidance: str) -> list[T | Block] | None:
 
 
 def with_message(messages: Sequence[T], guidance: str) -> list[T | Block]:
-    """Return a copy of one call's messages with the guidance as a user's message of its own at the end.
+    """Return a copy of one call's messages with the guidance as a user message of its own at the end.
 
     If the last message is the user's, the guidance is added to a copy of it, because some providers refuse two in a
-    row. Some also refuse a user's message after a tool's result.
+    row. Some also refuse a user message after a tool's result.
     """
     last = messages[-1] if messages else None
     joined = with_tail(messages, guidance) if isinstance(last, Mapping) and last.get("role") == "user" else None

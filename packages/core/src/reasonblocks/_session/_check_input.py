@@ -29,7 +29,7 @@ def checked(given: object) -> StepInput:
 
 
 def words_of(name: str, given: object) -> str:
-    """Return the outcome or the reason that was given; raise `ConfigError` if it is no text."""
+    """Return the outcome or the reason that was given; raise `ConfigError` if it is empty, or not a string."""
     if not isinstance(given, str) or not given.strip():
         raise ConfigError(name, given, f"must be a string that is not empty: give str({name})")
     return given

@@ -117,7 +117,7 @@ class Control(Reports):
         if is_newest(decision, self._state) and decision.step != self._state.second_look:
             self._state = without_guidance(self._state)
             self._log.amend(self._state.last or decision)
-        why = f"the provider refused a request with guidance (HTTP {status}), so that a retry of it has none"
+        why = f"the provider refused a request with guidance (HTTP {status}), so a retry of it has none"
         if self._settings.placement == "system":
             self._faults.say("refused", why)
         self._leave_tail(why)

@@ -141,8 +141,8 @@ class SteeringSession(Control):
     def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
         """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success.
 
-        `outcome` is "success", "unknown", or begins with "failure", "stopped" or "unknown"; any other text is the
-        reason of a failure. Raises `ConfigError` if it is no text.
+        `outcome` begins with "success", "failure", "stopped" or "unknown", and a reason may follow the last three; any
+        other text is the reason of a failure. Raises `ConfigError` if it is empty, or not a string.
         """
         drive(self.finish_flow(outcome, completed=completed))
 
@@ -166,9 +166,10 @@ class SteeringSession(Control):
             yield from self._backends.levels.add(self.run, self._state, self._ends_now)
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
-        """Mark the run as failed, whatever its own outcome: "failure: " and the reason, unless that begins so already.
+        """Mark the run as failed, with "failure: " and the reason, or only the reason if that begins with "failure".
 
-        After its end, a second finish event is sent. Raises `ConfigError` if the reason is no text.
+        This replaces the run's own outcome. If the run has ended, a second finish event is sent. Raises `ConfigError`
+        if the reason is empty, or not a string.
         """
         if run_id not in (None, self.run.run_id):
             raise ConfigError("run_id", run_id, f"this session is run {self.run.run_id!r}")

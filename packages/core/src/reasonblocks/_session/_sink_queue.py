@@ -91,7 +91,7 @@ class SinkQueue:
     def _start(self) -> None:
         """Start the thread, also again after a close or a fork.
 
-        One whose start is interrupted ends itself, because it is not `_thread`.
+        A thread whose start was interrupted ends itself, because it is not `_thread`.
         """
         if self._thread is None:
             thread = threading.Thread(target=self._serve, name="reasonblocks-telemetry", daemon=True)

@@ -48,7 +48,7 @@ class RecordedRun:
 
     @property
     def has_outcome(self) -> bool:
-        """Return True for a success or a failure. Any other outcome is unknown: also that of a stopped run."""
+        """True for a success or a failure. `calibrate` and `learn` count a stopped run as one of unknown outcome."""
         return self.outcome_kind in ("success", "failure")
 
 

@@ -71,7 +71,11 @@ class StepGiven(EventGiven):
 
 
 class FinishGiven(EventGiven):
-    """POST /monitor/runs/{run_id}/finish: "success", "failure: ExcType", "stopped: reason", or a failure's reason."""
+    """POST /monitor/runs/{run_id}/finish.
+
+    The outcome is "success", "failure: ExcType", "stopped: reason" or "unknown"; any other text is the reason of a
+    failure.
+    """
 
     outcome: Annotated[str, AfterValidator(outcome_of)]
 

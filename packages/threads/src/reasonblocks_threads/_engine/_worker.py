@@ -41,7 +41,7 @@ class Worker:
 
     def _forget(self) -> None:
         self._threads: list[threading.Thread] = []
-        """Those of the block: each ends once the list is another one."""
+        """The threads of the current block; each ends once this list is replaced."""
 
     def __enter__(self) -> Worker:
         try:
