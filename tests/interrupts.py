@@ -24,7 +24,7 @@ from tests.whole import WHOLE
 
 BOUND_S = 8.0
 """The most seconds that an operation may take after an interrupt: more than a store waits for another process."""
-MOST = 200 if WHOLE else 8
+MOST = 100 if WHOLE else 8
 """The places of an operation that are interrupted, chosen at random: half of them in what makes locks and blocks."""
 SEED = 20_240_917
 LOCKS = {module.__file__ for module in (threading, contextlib, concurrent.futures._base, _weakrefset, _interrupts)}
