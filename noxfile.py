@@ -19,6 +19,7 @@ from nox_support import (
     PACKAGES,
     PYTHONS,
     ROOT,
+    UV,
     build_wheels,
     check_framework,
     check_python,
@@ -335,8 +336,8 @@ def matrix(session: nox.Session) -> None:
     run the tests of every commit. The server's cell with everything has all packages beside it, for its tests with
     agents.
 
-    Nothing is pinned there, and every cell has an environment of its own. Beside them, `repo`, `pages` and the larger
-    examples run in full, with pinned versions on this Python.
+    Nothing is pinned there, and every cell has an environment of its own, which the next run brings up to date. Beside
+    them, `repo`, `pages` and the larger examples run in full, with pinned versions on this Python.
 
     Every cell of an adapter leaves a file of what it decides, and one core is compared with all of them at the end: so
     the oldest framework decides as the newest does, and one Python as another.
@@ -351,30 +352,30 @@ def matrix(session: nox.Session) -> None:
     run_stages(session, {**dict.fromkeys(tested, tuple(session.posargs)), **installs}, last="matrix-parity")
 
 
-@nox.session(name="matrix-install", python=ENDS)
+@nox.session(name="matrix-install", python=ENDS, reuse_venv=UV.exists())
 def matrix_install(session: nox.Session) -> None:
     """Test the README's installs on one Python."""
     check_python(session)
     install_as_readers_do(session, own(session))
 
 
-@nox.session(name="matrix-core", python=PYTHONS)
+@nox.session(name="matrix-core", python=PYTHONS, reuse_venv=UV.exists())
 def matrix_core(session: nox.Session) -> None:
     """The core on one Python."""
-    install(session, own(session), *CORE, *group("test-core"))
+    install(session, own(session), *CORE, *group("test-core"), exact=True)
     got = check_python(session)
     env = {WHOLE: str(int(whole(session.python)))}
     run_pytest(session, own(session), *CORE_TESTS, report=f"matrix-core-{session.python}", got=got, env=env)
 
 
-@nox.session(name="matrix-adapter", python=ENDS)
+@nox.session(name="matrix-adapter", python=ENDS, reuse_venv=UV.exists())
 @nox.parametrize(("adapter", "framework"), CELLS, ids=CELL_IDS)
 def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     """An adapter on one Python with one version of its framework, without the other adapters."""
     supported = ADAPTERS[adapter]
     which = f"=={supported['oldest']}" if framework == "oldest" else f"<{supported['below']}"
     wanted = (*CORE, "-e", f"packages/{adapter}", *group(group_of(adapter)), supported["distribution"] + which)
-    install(session, own(session), *wanted)
+    install(session, own(session), *wanted, exact=True)
     got = f"{check_python(session)}, {check_framework(session, supported, framework)}"
     cell = f"{session.python}({adapter}-{framework})"
     everything = whole(session.python, framework)
@@ -383,17 +384,16 @@ def matrix_adapter(session: nox.Session, adapter: str, framework: str) -> None:
     run_pytest(session, own(session), tests_of(adapter), *left_out, report=f"matrix-adapter-{cell}", got=got, env=env)
 
 
-@nox.session(name="matrix-server", python=ENDS)
+@nox.session(name="matrix-server", python=ENDS, reuse_venv=UV.exists())
 @nox.parametrize("versions", ["lowest", "newest"], ids=["lowest", "newest"])
 def matrix_server(session: nox.Session, versions: str) -> None:
     """The server on one Python, with the newest versions of its requirements or with the lowest that it declares."""
-    wanted = ("-e", "packages/threads", "-e", "packages/server[postgres]")
-    if versions == "newest" and whole(session.python):
-        wanted = (*EVERYTHING, "-e", "packages/server[postgres,qdrant]")
+    beside = EVERYTHING if whole(session.python, versions) and versions == "newest" else ("-e", "packages/threads")
+    wanted = (*beside, "-e", "packages/server[postgres,qdrant]")
     version_cell(session, "server", versions, wanted, SERVER_TESTS)
 
 
-@nox.session(name="matrix-threads", python=ENDS)
+@nox.session(name="matrix-threads", python=ENDS, reuse_venv=UV.exists())
 @nox.parametrize("versions", ["lowest", "newest"], ids=["lowest", "newest"])
 def matrix_threads(session: nox.Session, versions: str) -> None:
     """Threads on one Python, with the newest versions of their requirements or with the lowest that they declare."""
@@ -407,7 +407,7 @@ def version_cell(
     if (session.python, versions) not in VERSION_CELLS:
         session.skip(f"Python {session.python} is not tested with the {versions} versions")
     floors = lowest_of(package) if versions == "lowest" else []
-    install(session, own(session), *CORE, *wanted, *group(group_of(package)), *floors)
+    install(session, own(session), *CORE, *wanted, *group(group_of(package)), *floors, exact=True)
     got = ", ".join([check_python(session), *floors])
     report = f"matrix-{package}-{session.python}({versions})"
     env = {WHOLE: str(int(whole(session.python, versions)))}

@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
+UV = Path(sys.executable).with_name("uv")
 CONSTRAINTS = ROOT / "constraints.txt"
 ENVIRONMENTS = ROOT / ".nox"
 REPORTS = ROOT / ".nox/reports"
@@ -77,14 +78,19 @@ def python_of(folder: Path) -> str:
     return str(folder / "bin/python")
 
 
-def install(session: nox.Session, python: str, *wanted: str) -> None:
-    """Install the newest versions that resolve into the environment of `python`: with uv, else with pip."""
-    uv = Path(sys.executable).with_name("uv")
-    if uv.exists():
+def install(session: nox.Session, python: str, *wanted: str, exact: bool = False) -> None:
+    """Install the newest versions that resolve into the environment of `python`: with uv, else with pip.
+
+    `exact`: uv also upgrades what is there, and removes what is not wanted, so that the environment is as a new one.
+    """
+    if UV.exists():
+        how = ("--upgrade", "--exact") if exact else ()
         try:
-            session.run_install(str(uv), "pip", "install", "--quiet", "--python", python, *wanted, external=True)
+            session.run_install(str(UV), "pip", "install", "--quiet", *how, "--python", python, *wanted, external=True)
             return
         except CommandFailed:
+            if exact:  # pip would leave what is not wanted
+                raise
             session.warn("uv could not install this; trying again with pip")
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
     session.run_install(*pip, *wanted, external=True)
