@@ -97,7 +97,8 @@ class ScriptedModel(BaseChatModel):
         self._requests.append(list(messages))
         answer = self.next_turn(messages)
         read, written = tokens(messages), tokens([answer])
-        answer.usage_metadata = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+        usage: Any = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+        answer.usage_metadata = usage
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 

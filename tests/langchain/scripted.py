@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage, ToolCallChunk
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -129,7 +130,8 @@ class ScriptedModel(BaseChatModel):
         said = AIMessage(content=turn) if isinstance(turn, str) else turn.model_copy(deep=True)
         said.response_metadata = {"model_name": self.model_name, **said.response_metadata}
         if self.usage and said.usage_metadata is None:
-            said.usage_metadata = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
+            usage: Any = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
+            said.usage_metadata = usage
         return said
 
 
@@ -151,4 +153,4 @@ def _chunks(said: AIMessage) -> Iterator[ChatGenerationChunk]:
 
 
 def _call_chunk(call: Any, at: int) -> ToolCallChunk:
-    return ToolCallChunk(name=call["name"], args=json.dumps(call["args"]), id=call["id"], index=at)
+    return tool_call_chunk(name=call["name"], args=json.dumps(call["args"]), id=call["id"], index=at)

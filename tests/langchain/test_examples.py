@@ -67,7 +67,7 @@ def test_the_page_s_person_is_asked_and_answers(page: dict[str, Any]) -> None:
     assert all(f"`{key}`" in PAGE.read_text(encoding="utf-8") for key in keys)
     assert (page["question"]["reason"], page["question"]["step"]) == ("it repeats itself", 2)
     told = page["model"].seen[-3].messages[-1].text
-    assert told.startswith("[REASONBLOCKS]\nAn operator of this run says: Read the test")
+    assert told.partition("\n\n")[2].startswith("[REASONBLOCKS]\nAn operator of this run says: Read the test")
 
 
 def test_the_page_s_last_run_has_a_second_look(page: dict[str, Any]) -> None:

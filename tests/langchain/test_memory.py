@@ -18,7 +18,7 @@ from reasonblocks_langchain import memory_tools, middleware
 from tests.findings import FailingFindings
 from tests.langchain.scripted import Script, ScriptedModel, by_position, calls
 from tests.langchain.world import QUESTION, agent, look
-from tests.steered import steering
+from tests.steered import steering, unguided
 
 NOTE = "The tests run with `make check`; pytest alone misses the plugins."
 STORE = calls("memory_store", "I note that.", id="s1", content=NOTE, file_path="Makefile", finding_type="command")
@@ -81,12 +81,12 @@ def test_a_later_run_recalls_what_a_run_has_stored(root: Path, way: Way, is_stee
         (stored,) = results(ran(way, memory, STORE, "Noted.", is_steered=is_steered))
         (finding,) = memory.list_all()
     text = f"Stored as note {finding.finding_id} about Makefile: it is outdated once that file changes."
-    assert (stored.content, stored.status, stored.tool_call_id) == (text, "success", "s1")
+    assert (unguided(stored.text), stored.status, stored.tool_call_id) == (text, "success", "s1")
     with opened(root) as memory:
         model = ran(way, memory, RECALL, "Known.", is_steered=is_steered)
         expected = recalled_text(memory.recall("make check pytest plugins"))
     (recalled,) = results(model)
-    assert (recalled.content, recalled.status, NOTE in expected) == (expected, "success", True)
+    assert (unguided(recalled.text), recalled.status, NOTE in expected) == (expected, "success", True)
     assert {"look", "memory_recall", "memory_store", "memory_forget"} == {*model.seen[0].tools}
 
 

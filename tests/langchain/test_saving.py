@@ -17,10 +17,10 @@ from langchain_core.messages import (
     AnyMessage,
     BaseMessage,
     HumanMessage,
-    InvalidToolCall,
     ToolCall,
     ToolMessage,
 )
+from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -189,7 +189,7 @@ def test_a_last_message_with_guidance_has_no_key() -> None:
 
 CHINESE = {"text": "文件内容已经修改" * 100}
 CALL = ToolCall(name="write", args=CHINESE, id="c", type="tool_call")
-INVALID = InvalidToolCall(name="write", args="x" * 9_000, id="i", error="e", type="invalid_tool_call")
+INVALID = invalid_tool_call(name="write", args="x" * 9_000, id="i", error="e")
 
 
 def other_bytes(message: AnyMessage) -> int:

@@ -17,6 +17,7 @@ from _outcome.run import NO_CALL, NotRepeatable, Point, Run
 from _outcome.tasks.claim import Claim
 from _outcome.tasks.house import House
 
+from reasonblocks.render import FRAME
 from tests.outcome.played import Cells, counted, go, played, run, setting, to_and_fro, turns
 
 STEERED = [
@@ -45,8 +46,9 @@ def point_of(one: Run) -> Point:
 def without(query: Query, *, told: str) -> list[Mapping[str, Any]]:
     """The messages of a request without a text at its end."""
     *before, last = query.messages
-    assert last == {"role": "user", "content": told}
-    return before
+    own, _, text = last["content"].partition(f"\n\n{FRAME}")
+    assert f"{FRAME}{text}" == told
+    return [*before, {**last, "content": own}]
 
 
 # --- branches

@@ -123,7 +123,9 @@ def test_a_stuck_run_lasts_until_the_step_limit_and_only_steering_adds_text(thro
     assert (first.sources, first.step, first.monitor) == (("MonitorSteeringInjection",), steer.point, steer.monitor)
     assert first.monitor
     assert first.text in sent["steer"][first.step][-1]
-    assert len(sent["steer"][first.step]) == len(sent["off"][first.step]) + 1
+    *before, last = sent["off"][first.step]
+    assert [*sent["steer"][first.step][:-1]] == before
+    assert sent["steer"][first.step][-1].startswith(f"{last}\n\n")
     assert sent["steer"][: first.step] == sent["off"][: first.step]
     assert off.told == ()
 

@@ -20,7 +20,7 @@ def test_a_person_logs_in_with_a_key_and_out_again(show: Show, site: Board) -> N
     assert 11 * 3_600 < cookie["expires"] - time.time() <= 12 * 3_600
     assert "Mira" in page.locator(".account").inner_text()
     page.get_by_role("button", name="Log out").click()
-    assert page.get_by_text("You are logged out.").is_visible()
+    page.get_by_text("You are logged out.").wait_for()
     page.goto(site.url + "/ui/")
     assert page.url.startswith(f"{site.url}/ui/login")
 
