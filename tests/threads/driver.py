@@ -280,6 +280,7 @@ class Driver:
         """Return a new process's driver on the same file, after this one died."""
         assert self.database is not None
         self.store.close()
+        self.faults.replaced = True
         same: dict[str, Any] = {name: getattr(self, name) for name in ("clock", "mind", "hands", "broom", "policy")}
         after = Driver(self.database, **same, **self.options)
         after._keys = self._keys

@@ -42,10 +42,16 @@ class Faults:
     """True: SIGKILL. False: raise `Killed`, which ends the process as far as one process can play it."""
     commits: int = 0
     dead: bool = False
+    replaced: bool = False
+    """True: another process goes on. A test that still uses this one would open its file again, and leave it open."""
 
     def live(self) -> None:
+        self.check()
         if self.dead:
             raise Killed
+
+    def check(self) -> None:
+        assert not self.replaced, "this process has died: use the driver of the one that goes on"
 
     def reach(self, when: When) -> None:
         if when == "before":
@@ -75,9 +81,11 @@ class FaultyStore:
         self.faults.reach("after")
 
     def read(self) -> AbstractContextManager[Reading]:
+        self.faults.check()
         return self.store.read()
 
     def waiting(self, run_id: str) -> Sequence[Letter]:
+        self.faults.check()
         return self.store.waiting(run_id)
 
     def close(self) -> None:

@@ -326,10 +326,10 @@ class ThreadsMachine(RuleBasedStateMachine):
 
     @rule(number=PICKS, run=st.sampled_from([None, "live", "ended"]), text=st.sampled_from(TEXTS))
     def add(self, number: int, run: RunStatus | None, text: str) -> None:
-        id, threads = self.thread(number).id, self.driver.threads
+        id = self.thread(number).id
         piece = Evidence(id=f"e{self.replay.position}", label="a line", text=text)
-        self.attempt(lambda: threads.add_evidence(id, piece, by=AGENT, run=run))
-        self.attempt(lambda: threads.note(id, text, by=MARA))
+        self.attempt(lambda: self.driver.threads.add_evidence(id, piece, by=AGENT, run=run))
+        self.attempt(lambda: self.driver.threads.note(id, text, by=MARA))
 
     # --- what always holds
 
