@@ -104,7 +104,10 @@ class NetworkThread:
             try:
                 thread.start()
             except RuntimeError as exc:  # at exit, or with too many threads
-                loop.close()
+                try:
+                    loop.close()
+                except RuntimeError:  # it runs: an interrupt after the start became this error in `threading`
+                    loop.call_soon_threadsafe(loop.stop)
                 raise Unavailable("the network", "no thread can be started") from exc
             except BaseException:
                 loop.call_soon_threadsafe(loop.stop)  # if the interrupted start goes on
@@ -138,6 +141,8 @@ def _begin(loop: _Loop, work: Callable[[], Coroutine[Any, Any, T]], future: Futu
 
 
 def _serve(loop: _Loop) -> None:
+    if loop.is_closed():  # likewise
+        return
     try:
         loop.run_forever()
     finally:
