@@ -162,6 +162,12 @@ def test_a_head_that_is_no_head_of_this_version_is_an_error_to_fold_anew(text: s
         head_of(text)
 
 
+def test_a_head_without_an_id_is_an_error_to_fold_anew() -> None:
+    head = json.loads(head_json(REACHED[Phase.PROPOSED].head))
+    with pytest.raises(ValueError, match="no id"):
+        head_of(json.dumps({**head, "id": ""}))
+
+
 @settings(max_examples=EXAMPLES // 4, deadline=None)
 @given(data=st.data())
 def test_a_damaged_head_is_a_value_error_or_a_thread(data: st.DataObject) -> None:

@@ -121,6 +121,8 @@ def head_of(stored: str) -> Thread:
         raise Malformed("the head is nested too deeply") from exc
     if data.get("fold") != FOLD_VERSION:
         raise Malformed(f"the head is of the fold version {data.get('fold')!r}, not {FOLD_VERSION}")
+    if not text(data, "id"):
+        raise Malformed("the head has no id")
     approved = None if data.get("approved") is None else approval_of(data["approved"])
     execution = data.get("execution")
     if isinstance(execution, dict) and "parameters" not in execution and approved:
