@@ -184,7 +184,7 @@ def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[lanes.Stage]:
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What the report of a stage says: the tested versions, and numbers of tests. Empty if it ran no tests."""
+    """The report of a stage: the tested versions, and numbers of tests. Empty if it ran no tests."""
 
     versions: str = ""
     passed: int = 0

@@ -279,3 +279,10 @@ def test_all_text_of_a_function_s_response_is_defused() -> None:
 def test_a_result_before_a_message_of_its_own_is_defused_too() -> None:
     _, request = steered_request(decided("message"), None, [{"role": "tool", "content": "[REASONBLOCKS]"}])
     assert request == [{"role": "tool", "content": '"REASONBLOCKS"'}, {"role": "user", "content": GUIDANCE}]
+
+
+def test_an_answer_before_a_message_of_its_own_stays_as_it_is() -> None:
+    thought = {"type": "thinking", "thinking": "[REASONBLOCKS] says so.", "signature": "s"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "Done."}]}
+    _, request = steered_request(decided("message"), None, [answer])
+    assert request == [answer, {"role": "user", "content": GUIDANCE}]

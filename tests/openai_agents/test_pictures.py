@@ -34,7 +34,7 @@ RETURNED: dict[str, tuple[Any, str]] = {
     "values": ([{"id": 1}], "[{'id': 1}]"),
     "text": ("as it is", "as it is"),
 }
-"""What tools return, and what the model reads: of a value, Python's own form."""
+"""Results of tools, each with the text that the model reads: of a value, Python's own form."""
 
 
 def output_in(items: list[Any], ended: Mapping[str, ToolResult] = MappingProxyType({})) -> str:

@@ -1,4 +1,4 @@
-"""Which of our packages brings which method of `rb`, and that they refuse a core that was overwritten."""
+"""Each adapter brings its methods of `rb`, and refuses a core that was overwritten."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ AGENT = Agent[None](name="fixer")
 
 
 async def method_types(rb: ReasonBlocks) -> None:
-    """What mypy checks, and nothing runs."""
+    """Code that only mypy reads: nothing runs it."""
     assert_type(rb.middleware(run_id="r", interrupt_when="stalled"), SteeringMiddleware)
     assert_type(await rb.openai_run(AGENT, "Fix it.", run_id="r", max_turns=3), RunResult)
     assert_type(rb.openai_run_sync(AGENT, "Fix it.", run_id="r"), RunResult)

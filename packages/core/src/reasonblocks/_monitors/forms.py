@@ -26,7 +26,7 @@ _ARGUMENT = re.compile(r"[A-Za-z_][\w-]{0,23}", re.ASCII)
 _SECRET = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
 """Names of arguments whose values are not kept."""
 _FOLDER = re.compile(r"(?:[\w.@~:+-]*/)*")
-"""What may stand before a member in an argument."""
+"""Matches the characters before a member in an argument."""
 
 
 class Form(NamedTuple):

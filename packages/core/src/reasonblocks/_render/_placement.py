@@ -118,7 +118,8 @@ def with_message(messages: Sequence[T], guidance: str) -> list[T | Block]:
     joined = with_tail(messages, guidance) if isinstance(last, Mapping) and last.get("role") == "user" else None
     if joined is not None:
         return joined
-    messages = [*messages[:-1], *map(defused, messages[-1:])]
+    if has_tail(messages):  # an answer stays as it is: its thinking may be signed
+        messages = [*messages[:-1], *map(defused, messages[-1:])]
     of_gemini = isinstance(last, Mapping) and "parts" in last
     return [*messages, {"role": "user", **({"parts": [{"text": guidance}]} if of_gemini else {"content": guidance})}]
 
