@@ -98,18 +98,19 @@ def steered(request: ModelRequestContext, decision: StepDecision) -> ModelReques
 
     It is in the instructions, too, if the last message cannot hold it.
     """
-    last, added = request.messages[-1], None
+    last, told = request.messages[-1], None
     if decision.guidance and decision.placement != "system" and isinstance(last, ModelRequest):
         own = decision.placement == "message" or request.model.system == "anthropic"  # which takes a block of its own
-        added = _with_guidance(last.parts, decision.guidance, own=own)
-    texts = [(decision.standing_rules, False), (decision.guidance if added is None else "", True)]
+        parts = _with_guidance(last.parts, decision.guidance, own=own)
+        told = None if parts is None else replace(last, parts=parts)
+    texts = [(decision.standing_rules, False), (decision.guidance if told is None else "", True)]
     instructions = [InstructionPart(content=text, dynamic=dynamic) for text, dynamic in texts if text]
     if instructions:
         parameters = request.model_request_parameters
-        parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), *instructions])
-        request = replace(request, model_request_parameters=replace(parameters, instruction_parts=parts))
-    if added is not None:
-        request = replace(request, messages=[*request.messages[:-1], replace(last, parts=added)])
+        all_parts = InstructionPart.sorted([*(parameters.instruction_parts or ()), *instructions])
+        request = replace(request, model_request_parameters=replace(parameters, instruction_parts=all_parts))
+    if told is not None:
+        request = replace(request, messages=[*request.messages[:-1], told])
     return request
 
 
