@@ -44,8 +44,8 @@ def threads_case(path: Path | None, *, drains: bool, works_with: bool) -> Case:
 
     def works() -> None:
         thread = threads.open(cause())
-        threads.drain()
-        assert threads.get(thread.id).phase.waits
+        threads.drain()  # but for what a worker does whose end was interrupted
+        assert threads.wait(thread.id, BUSY_S, until=lambda it: it.phase.waits).phase.waits
         assert len(threads.cards()) > 0
 
     operation = block if works_with else step if drains else commands
