@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks._gates import first_sentence
@@ -149,6 +149,7 @@ AROUND = st.sampled_from(["all", "user", "orders", "money", "data", "accounts", 
     word=ACTING, before=st.lists(AROUND, max_size=1), after=st.lists(AROUND, max_size=2), style=st.sampled_from(STYLES),
     look_alike=st.sampled_from(["aаａ", "eеｅ", "oо0", "sѕ5", "pр", "cс", "iі1"]), other=st.integers(0, 2),
 )  # fmt: skip
+@example(word="transferring", before=["all"], after=["all"], style=STYLES[5], look_alike="iі1", other=2)
 def test_nothing_with_a_word_that_acts_is_offered(
     word: str, before: list[str], after: list[str], style: Callable[[Sequence[str]], str], look_alike: str, other: int
 ) -> None:

@@ -165,14 +165,15 @@ def _parted(name: str) -> str:
 
 
 def _readings(name: str) -> Iterator[list[str]]:
-    """Yield the words of a name as they may be read: by its case, without it, and with digits for letters."""
+    """Yield the words of a name as they may be read: by its case or without it, and with digits for letters."""
     yield words_of(name)
     plain = folded(name)
     yield _WORD.findall(plain)
-    runs = _RUN.findall(plain)
-    if any(not run.isalpha() and not run.isdigit() for run in runs):
-        for table in _LEET:
-            yield [run if run.isdigit() else run.translate(table) for run in runs]
+    for text in (plain, folded(_parted(name))):
+        runs = _RUN.findall(text)
+        if any(not run.isalpha() and not run.isdigit() for run in runs):
+            for table in _LEET:
+                yield [run if run.isdigit() else run.translate(table) for run in runs]
 
 
 def _has_verb(words: Sequence[str]) -> bool:
