@@ -52,8 +52,9 @@ def editable(*packages: str) -> tuple[str, ...]:
     return tuple(part for package in packages for part in ("-e", f"packages/{package}"))
 
 
-CORE = editable("core[cli,http,learn,memory,otel,report,testing]")
-EVERYTHING = (*CORE, *editable(*(package.name for package in PACKAGES if package.name != "core")))
+CORE = editable("core[http,memory,otel]", "workbench[learn]", "server", "testing[server]")
+"""What tests need of ours: the core, and what they look at it with. None of it needs a framework."""
+EVERYTHING = (*CORE, *editable(*ADAPTERS, "threads"))
 SHARED = {
     "lint": group("lint", "build"),
     "core": (*CORE, *group("test-core")),
@@ -62,7 +63,7 @@ SHARED = {
         *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server", "threads"])),
     ),
     "outcome": (*EVERYTHING, *group("outcome")),
-    "serve": editable("core[cli,http,report]", "langchain", "server", "threads"),
+    "serve": editable("core[http]", "workbench", "langchain", "server", "threads"),
 }
 """Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
 NEED_A_MODEL = ("outcome", "memory_second_run")
@@ -81,11 +82,12 @@ GROUPS = (
 )
 """The dependency groups that sessions install."""
 CORE_TESTS = ("tests/core", "tests/parity", "--ignore=tests/parity/test_adapters.py")
-CORE_BESIDE_OTHERS = (
-    "tests/core/cli/test_recorded_files.py", "tests/core/cli/test_written.py", "tests/core/traces/test_langchain.py",
-    "tests/core/traces/test_langsmith.py",
+WORKBENCH_TESTS = ("tests/workbench", "tests/testing")
+WORKBENCH_BESIDE_OTHERS = (
+    "tests/workbench/cli/test_recorded_files.py", "tests/workbench/cli/test_written.py",
+    "tests/workbench/traces/test_langchain.py", "tests/workbench/traces/test_langsmith.py",
 )  # fmt: skip
-"""Tests of the core that skip a part where LangChain or scikit-learn is missing, as in the environment `core`."""
+"""Tests of the workbench that skip a part where LangChain or scikit-learn is missing, as in the environment `core`."""
 SERVER_TESTS = ("tests/server", "--ignore=tests/server/ui")
 PARITY = ROOT / ".nox/parity-files"
 MATRIX_PARITY = ROOT / ".nox/parity-files-matrix"
@@ -112,7 +114,7 @@ def leaves(folder: Path) -> dict[str, str]:
 @nox.session(reuse_venv=True)
 def demo(session: nox.Session) -> None:
     """A scripted agent on a broken repository, plain and steered; with FILES: your own recorded runs replayed."""
-    install_pinned(session, own(session), *editable("core[cli]", "langchain"))
+    install_pinned(session, own(session), *editable("core", "workbench", "langchain"))
     session.chdir(os.environ.get("DEV_CWD", "."))
     session.run("python", str(ROOT / "examples/demo.py"), *session.posargs)
 
@@ -120,7 +122,7 @@ def demo(session: nox.Session) -> None:
 @nox.session(name="demo-threads", reuse_venv=True)
 def demo_threads(session: nox.Session) -> None:
     """A stuck agent that is handed over to a person, and goes on with the answer; with --ask, you are the person."""
-    install_pinned(session, own(session), *editable("core[cli]", "langchain", "threads"))
+    install_pinned(session, own(session), *editable("core", "langchain", "threads"))
     session.chdir(os.environ.get("DEV_CWD", "."))
     session.run("python", str(ROOT / "examples/threads_handover.py"), *session.posargs)
 
@@ -151,13 +153,13 @@ def bench(session: nox.Session) -> None:
 QUICK_CHECKS = ("lint", "layers")
 INSTALLED = ("core",)
 """The packages whose install is tested at every commit; the matrix tests all of them on every Python."""
-ONLY_IN_THE_MATRIX = ("tests/core/test_sabotage.py",)
-"""Tests of the core that take half a minute and test other tests; `core` alone runs them, too."""
+ONLY_IN_THE_MATRIX = ("tests/testing/test_sabotage.py",)
+"""Tests of the test kit that take half a minute and test other tests; `workbench` alone runs them, too."""
 OUTSIDE_IN_THE_MATRIX = ("pydantic_ai_adapter",)
 """Adapters under examples/ that take almost a minute; the template is tested at every commit."""
 LONGEST = (
-    "adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "server", "adapters(langchain)", "types",
-    "threads", "repo",
+    "adapters(openai-agents)", "core", "wheel", "adapters(claude-agent)", "server", "adapters(langchain)", "workbench",
+    "types", "threads", "repo",
 )  # fmt: skip
 """These sessions start first, the longest at the beginning, so that both lanes end at about the same time."""
 
@@ -173,10 +175,10 @@ def tests(session: nox.Session) -> None:
         shorter = [f"--ignore={tests_of(name)}/test_parity.py", *shorter_of(name)]
         stages[f"adapters({name})"] = [*dict.fromkeys(shorter), *session.posargs]
     outside = [f"outside({name})" for name in OUTSIDE if name not in OUTSIDE_IN_THE_MATRIX]
-    parts = ("core", "server", "threads", "repo", "pages", "examples", *outside)
+    parts = ("core", "workbench", "server", "threads", "repo", "pages", "examples", *outside)
     stages |= dict.fromkeys(parts, session.posargs)
     stages["wheel"] = [*INSTALLED]
-    stages["core"] = [*shorter_of("core"), *session.posargs]
+    stages["workbench"] = [*shorter_of("workbench"), *session.posargs]
     run_stages(session, {name: stages[name] for name in dict.fromkeys([*QUICK_CHECKS, *LONGEST, *stages])})
 
 
@@ -209,6 +211,12 @@ def types(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """The core, with no framework installed."""
     run_pytest(session, shared(session, "core"), *CORE_TESTS, report="core")
+
+
+@nox.session(python=False)
+def workbench(session: nox.Session) -> None:
+    """The workbench and the test kit, with no framework installed."""
+    run_pytest(session, shared(session, "core"), *WORKBENCH_TESTS, report="workbench")
 
 
 @nox.session(python=False)
@@ -252,7 +260,7 @@ def outside(session: nox.Session, example: str) -> None:
 @nox.session(python=False)
 def repo(session: nox.Session) -> None:
     """The repository's own rules, and what needs scikit-learn or another framework beside the core."""
-    tests = ("tests/repo", "tests/calibrate", "tests/outcome", *CORE_BESIDE_OTHERS)
+    tests = ("tests/repo", "tests/calibrate", "tests/outcome", *WORKBENCH_BESIDE_OTHERS)
     run_pytest(session, shared(session, "all"), *tests, report="repo")
 
 
@@ -285,9 +293,12 @@ def outcome(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def wheels(session: nox.Session) -> None:
-    """The wheels of all packages, into dist/."""
+    """The wheels of all packages, into dist/; twine checks what an index would show of them."""
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
-    for path in build_wheels(session, shared(session, "lint"), ROOT / "dist").values():
+    python = shared(session, "lint")
+    paths = build_wheels(session, python, ROOT / "dist").values()
+    session.run(python, "-m", "twine", "check", "--strict", *paths, external=True)
+    for path in paths:
         print(Path(path).relative_to(ROOT))
 
 
@@ -315,7 +326,8 @@ def matrix(session: nox.Session) -> None:
 
     A cell has an environment of its own, with the newest versions that resolve, or the oldest ones that are supported.
 
-    - `core` on every Python: all that `./dev tests` runs; on the newest Python all tests.
+    - `core` on every Python, with the workbench and the test kit: all that `./dev tests` runs; on the newest Python all
+      tests.
     - Each adapter alone, on the oldest and the newest Python, with the oldest and the newest framework: all tests with
       the oldest of both and with the newest of both, and what `./dev tests` runs in the other two cells. So each
       framework, and each of these Pythons, runs all tests once: sessions of the real Claude CLI take minutes.
@@ -347,7 +359,7 @@ def test_cell(session: nox.Session, cell: Cell) -> None:
     install(session, own(session), *wanted_by(cell), exact=True)
     got = f"{check_python(session)}, {check_versions(session, cell)}"
     env = {WHOLE: str(int(cell.whole)), **(leaves(MATRIX_PARITY / cell.name) if cell.part in ADAPTERS else {})}
-    tests = {"core": CORE_TESTS, "server": SERVER_TESTS}.get(cell.part, (tests_of(cell.part),))
+    tests = {"core": (*CORE_TESTS, *WORKBENCH_TESTS), "server": SERVER_TESTS}.get(cell.part, (tests_of(cell.part),))
     shorter = () if cell.whole else shorter_of(cell.part)
     run_pytest(session, own(session), *tests, *shorter, report=cell.name, got=got, env=env)
 
@@ -367,8 +379,9 @@ def wanted_by(cell: Cell) -> tuple[str, ...]:
 
 def shorter_of(part: str) -> list[str]:
     """Return what `tests` gives to pytest so that the tests of a part are shorter."""
-    ignored = {"core": [f"--ignore={test}" for test in ONLY_IN_THE_MATRIX]}
-    return ignored.get(part) or [*ADAPTERS.get(part, {}).get("every_commit", [])]
+    if part in ("core", "workbench"):
+        return [f"--ignore={test}" for test in ONLY_IN_THE_MATRIX]
+    return [*ADAPTERS.get(part, {}).get("every_commit", [])]
 
 
 def session_of(cell: Cell) -> None:

@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager
 from statistics import median
 
 from reasonblocks import ReasonBlocks, SteeringSession, StepInput, StepOutcome
-from reasonblocks.backends._http import HttpSink
-from reasonblocks.testing._script import long_script
+from reasonblocks.backends.http import HttpSink
 from reasonblocks.types import StepDecision
+from reasonblocks_testing.script import long_script
 
 WARM_STEPS = 10
 """Steps before the fault, which are not measured."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from reasonblocks import RequestPart, Step, TokenSaving, Usage
+from reasonblocks import Step, Usage
+from reasonblocks_langchain import RequestPart, TokenSaving
 
 SYSTEM_TOKENS = 2_000
 """The tokens of the system prompt and the tools, which are cached apart where a cache takes marks."""

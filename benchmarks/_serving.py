@@ -16,7 +16,7 @@ END_S = 20.0
 UNLIMITED = {"RATE_LIMIT_PER_SEC": "1000000", "RATE_LIMIT_BURST": "1000000"}
 SERVE = """
 import argparse, sys
-from reasonblocks_server._commands import add_serve
+from reasonblocks_server.commands import add_serve
 parser = argparse.ArgumentParser()
 add_serve(parser.add_subparsers())
 given = parser.parse_args(["serve", *sys.argv[1:]])

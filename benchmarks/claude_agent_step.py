@@ -21,9 +21,9 @@ from typing import Any
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, SdkMcpTool, create_sdk_mcp_server
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked, ScriptedServer
 
 SEED = 20
 WORDS = (

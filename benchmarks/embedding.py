@@ -16,15 +16,15 @@ import numpy
 from _triplets import SITUATIONS, TRIPLETS
 from numpy.typing import NDArray
 
-from reasonblocks import _text as text
-from reasonblocks._engine._assess import TEXT_BYTES
-from reasonblocks._text import bounded
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._static import table
-from reasonblocks.calibration._similarity import FITTED, TIERS_FITTED, Compared, Texts, _embedded, reached
+from reasonblocks.engine._assess import TEXT_BYTES
 from reasonblocks.exceptions import RecordError
 from reasonblocks.ports import Memo
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.util import text
+from reasonblocks.util.text import bounded
+from reasonblocks_workbench.calibration.similarity import FITTED, TIERS_FITTED, Compared, Texts, _embedded, reached
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 ROOT = Path(__file__).parents[1]
 Row = dict[str, object]

@@ -27,9 +27,9 @@ from _faults_client import MARK
 from step_cost import Script
 
 from reasonblocks import ReasonBlocks, StepInput
-from reasonblocks.backends._local_store import LocalStore
-from reasonblocks.starter import starter_patterns
-from reasonblocks.testing.rb_api import KEY, LIES, Drip, Fault, Hang, HangUp, Lying, ScriptedRbApi, Slow, Status
+from reasonblocks.backends.local_store import LocalStore
+from reasonblocks.patterns.starter import starter_patterns
+from reasonblocks_testing.rb_api import KEY, LIES, Drip, Fault, Hang, HangUp, Lying, ScriptedRbApi, Slow, Status
 
 CLIENT = Path(__file__).with_name("_faults_client.py")
 STEPS = 30

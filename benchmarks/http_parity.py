@@ -23,10 +23,10 @@ from tempfile import TemporaryDirectory
 
 from _serving import serving
 
-from reasonblocks.backends._local_store import LocalStore
-from reasonblocks.testing._http_parity import WAYS, Compared, Way, compared, recorded, shared_out
-from reasonblocks.testing._parity_runs import LESSONS, long_runs, store_of
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.backends.local_store import LocalStore
+from reasonblocks_testing._http_parity import WAYS, Compared, Way, compared, recorded, shared_out
+from reasonblocks_testing._parity_runs import LESSONS, long_runs, store_of
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 RUNS = 500
 COUNTS = ("runs", "entries", "texts", "differences")

@@ -16,16 +16,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks._gates import TIER_RULES
-from reasonblocks._replay import replay
 from reasonblocks.backends.embed import HashEmbedder, default_embedder
+from reasonblocks.engine.gates import TIER_RULES
 from reasonblocks.exceptions import ReasonBlocksError
-from reasonblocks.learning import Gathered, Proposal, RunDigest, digest_of, proposals
-from reasonblocks.learning._digest import asks, failed_before, texts_at
-from reasonblocks.learning._learn import Similarity
 from reasonblocks.ports import Embedder, Retrieve
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Tier
+from reasonblocks_workbench.learning import Gathered, Proposal, RunDigest, digest_of, proposals
+from reasonblocks_workbench.learning._digest import asks, failed_before, texts_at
+from reasonblocks_workbench.learning._learn import Similarity
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 ORG = "bench"
 SEARCHED: tuple[Tier, ...] = ("e1", "e2")

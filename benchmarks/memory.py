@@ -22,10 +22,10 @@ import numpy as np
 from _memory.rankings import RANKINGS, SCOPE, Ranked
 
 from reasonblocks import CodebaseMemory
-from reasonblocks._findings import finding_id
-from reasonblocks._json import evolve
-from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.backends.local_store.findings import LocalFindings
+from reasonblocks.findings import finding_id
 from reasonblocks.types import Finding
+from reasonblocks.util.json import evolve
 
 Row = dict[str, object]
 DATA = Path(__file__).parent / "_memory/data"
@@ -44,7 +44,7 @@ FIRST = """
 import sys, time
 began = time.perf_counter()
 from pathlib import Path
-from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.types import Codebase
 def search(name):
     store.search(Codebase(org_id="benchmark", codebase_id=name), sys.argv[2], top_k=5, score_threshold=0)

@@ -130,7 +130,7 @@ def read(given: argparse.Namespace) -> None:
 def meanings() -> dict[str, str]:
     from _monitors.hindsight import MEANINGS
 
-    from reasonblocks.calibration._columns import COLUMNS
+    from reasonblocks_workbench.calibration._columns import COLUMNS
 
     return {**MEANINGS, **COLUMNS}
 

@@ -18,9 +18,9 @@ from random import Random
 from _browser import browser, missing
 
 from reasonblocks.events import RunFinish, RunStart, StepEvent
-from reasonblocks.report import OnePage, page_of_log, run_page
-from reasonblocks.traces import RunLog
 from reasonblocks.types import RunInfo
+from reasonblocks_workbench.report import OnePage, page_of_log, run_page
+from reasonblocks_workbench.traces import RunLog
 
 COLUMNS = {
     "runs": "so many runs in one file",

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, make_url, text
 from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult
 from reasonblocks.events import Event
 from reasonblocks.types import Usage
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.storage import Storage
 
 STEPS = 18
 """Steps of a run: the mean of recorded runs."""

@@ -27,8 +27,8 @@ from reasonblocks import (
     ToolResult,
     Usage,
 )
-from reasonblocks._json import compact
-from reasonblocks.starter import starter_patterns
+from reasonblocks.patterns.starter import starter_patterns
+from reasonblocks.util.json import compact
 
 SEED = 20
 POINTS = (10, 100, 1_000, 10_000)

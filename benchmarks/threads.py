@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from reasonblocks_threads import Actor, Ask, Budget, Cause, Inferred, Policy, Proposal, Stage, Threads
-from reasonblocks_threads._log import fold_all
+from reasonblocks_threads.log import fold_all
 
 EVENTS = 3
 """Events of the measured command: a proposal, the judgement of its gates, and the change of phase."""

@@ -19,8 +19,8 @@ from itertools import accumulate
 
 from _saving_bill import RULES, SILENT, Bill, Rule, Turn, bills, turns_of, worst_ratio
 
-from reasonblocks import RequestPart, TokenSaving
 from reasonblocks.exceptions import ReasonBlocksError
+from reasonblocks_langchain import RequestPart, TokenSaving
 
 SEED = 20
 MADE_RUNS = 12
@@ -103,7 +103,7 @@ def total(run: Sequence[Bill]) -> float:
 
 def recorded(paths: Sequence[str], most: int) -> list[list[Turn]]:
     """Return the runs with the most text."""
-    from reasonblocks.traces import RecordedRun, read_runs
+    from reasonblocks_workbench.traces import RecordedRun, read_runs
 
     runs = [run for path in paths for run in read_runs(path) if isinstance(run, RecordedRun)]
     turns = [turns_of(run.task, run.steps) for run in runs]
@@ -113,8 +113,8 @@ def recorded(paths: Sequence[str], most: int) -> list[list[Turn]]:
 def early_exits(paths: Sequence[str]) -> dict[str, object]:
     """Return what `stop_when="stalled"` would have ended of all recorded runs, and the calls and tokens after it."""
     from reasonblocks import ReasonBlocks
-    from reasonblocks._replay import replay
-    from reasonblocks.traces import RecordedRun, read_runs
+    from reasonblocks_workbench.replay import replay
+    from reasonblocks_workbench.traces import RecordedRun, read_runs
 
     rb = ReasonBlocks(stop_when="stalled")
     ends, calls, tokens = Counter[str](), Counter[str](), Counter[str]()

@@ -1,7 +1,7 @@
 """A steered agent loop, written by hand on the Anthropic client (Messages API): sync, async and streamed.
 
 `python examples/anthropic_loop.py` runs the first of the three against a scripted provider, offline. It needs
-`pip install anthropic` beside `reasonblocks-core`.
+`pip install anthropic` beside `reasonblocks-core` and `reasonblocks-testing`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from loop_agent import DESCRIPTIONS, PARAMETERS, SCRIPT, SYSTEM_PROMPT, TASK, ru
 from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 from reasonblocks.adapters import failure_of, ms_since
 from reasonblocks.render import steered_request
-from reasonblocks.testing.server import ScriptedServer
 from reasonblocks.types import StepDecision
+from reasonblocks_testing.server import ScriptedServer
 
 MODEL = "claude-sonnet-5-5"
 MAX_TOKENS = 4_096

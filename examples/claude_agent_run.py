@@ -1,7 +1,7 @@
 """A session of the Claude Agent SDK whose agent repeats a failing test run and gets guidance.
 
 `python examples/claude_agent_run.py` runs it on the CLI that the SDK brings, against a scripted provider, offline. It
-needs `reasonblocks-claude-agent`.
+needs `reasonblocks-claude-agent` and `reasonblocks-testing`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SdkMcpTool, crea
 from loop_agent import DESCRIPTIONS, PARAMETERS, SCRIPT, SYSTEM_PROMPT, TASK, TOOLS
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import Script
-from reasonblocks.testing.server import ScriptedServer
 from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_testing import Script
+from reasonblocks_testing.server import ScriptedServer
 
 PREFIX = "mcp__repository__"
 """The CLI, and so the model, puts this before the names of the tools of the server `repository`."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 def main(arguments: Sequence[str]) -> int:
     if arguments:
-        from reasonblocks.cli import main as reasonblocks_command
+        from reasonblocks_workbench.cli import main as reasonblocks_command
 
         return reasonblocks_command(["replay", *arguments])
     from side_by_side import compare, introduce

@@ -1,7 +1,7 @@
 """An agent of LangChain's `create_agent` that repeats a failing test run and gets guidance.
 
 `python examples/langchain_agent.py` runs it on Anthropic's client against a scripted provider, offline. It needs
-`pip install langchain-anthropic` beside `reasonblocks-langchain`.
+`pip install langchain-anthropic` beside `reasonblocks-langchain` and `reasonblocks-testing`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from langsmith import tracing_context
 from loop_agent import DESCRIPTIONS, SCRIPT, SYSTEM_PROMPT, TASK, TOOLS
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing.server import ScriptedServer
+from reasonblocks_testing.server import ScriptedServer
 
 tools = [StructuredTool.from_function(tool, description=DESCRIPTIONS[name]) for name, tool in TOOLS.items()]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from reasonblocks import SteeringSession, ToolCall, ToolResult
 from reasonblocks.render import FRAME
-from reasonblocks.testing import Script, Turn, tool_call
-from reasonblocks.testing.server import Asked
 from reasonblocks.types import JSON, Usage
+from reasonblocks_testing import Script, Turn, tool_call
+from reasonblocks_testing.server import Asked
 
 SYSTEM_PROMPT = "You fix bugs. You can read files and run the tests."
 TASK = "Fix the failing tests."

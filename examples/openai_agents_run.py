@@ -1,7 +1,7 @@
 """An agent of the OpenAI Agents SDK that repeats a failing test run and gets guidance.
 
 `python examples/openai_agents_run.py` runs it on OpenAI's client against a scripted provider, offline. It needs
-`reasonblocks-openai-agents`.
+`reasonblocks-openai-agents` and `reasonblocks-testing`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from loop_agent import DESCRIPTIONS, SCRIPT, SYSTEM_PROMPT, TASK, TOOLS
 from openai import AsyncOpenAI
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing.server import ScriptedServer
 from reasonblocks_openai_agents import steering_of
+from reasonblocks_testing.server import ScriptedServer
 
 AGENT = Agent(
     name="bugfixer",

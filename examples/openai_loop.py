@@ -1,7 +1,7 @@
 """A steered agent loop, written by hand on the OpenAI client (Responses API): sync, async and streamed.
 
 `python examples/openai_loop.py` runs the first of the three against a scripted provider, offline. It needs
-`pip install openai` beside `reasonblocks-core`.
+`pip install openai` beside `reasonblocks-core` and `reasonblocks-testing`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from openai.types.responses.response_input_param import FunctionCallOutput
 from reasonblocks import ReasonBlocks, SteeringSession, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 from reasonblocks.adapters import failure_of, ms_since
 from reasonblocks.render import steered_request
-from reasonblocks.testing.server import ScriptedServer
 from reasonblocks.types import StepDecision
+from reasonblocks_testing.server import ScriptedServer
 
 MODEL = "gpt-6.2-sol"
 TOOLS = [

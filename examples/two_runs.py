@@ -22,8 +22,8 @@ from langsmith import tracing_context
 from scripted_model import FINDING, ScriptedModel, guidance
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.cli import main as reasonblocks_command
 from reasonblocks.types import StepLogEntry
+from reasonblocks_workbench.cli import main as reasonblocks_command
 
 MAX_CALLS = 16
 """The step limit of both runs, in model calls."""

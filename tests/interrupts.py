@@ -20,7 +20,7 @@ from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
-from reasonblocks import _interrupts
+from reasonblocks.concurrency import interrupts
 from tests.whole import WHOLE
 
 BOUND_S = 8.0
@@ -28,7 +28,7 @@ BOUND_S = 8.0
 MOST = 100 if WHOLE else 8
 """The places of an operation that are interrupted, chosen at random: half of them in what makes locks and blocks."""
 SEED = 20_240_917
-LOCKS = {module.__file__ for module in (threading, contextlib, concurrent.futures._base, _weakrefset, _interrupts)}
+LOCKS = {module.__file__ for module in (threading, contextlib, concurrent.futures._base, _weakrefset, interrupts)}
 CHECKED = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "POP_JUMP")
 """The starts of the names of instructions behind which CPython looks for signals; some only in some versions."""
 NOT_CHECKED = ("CALL_INTRINSIC",)

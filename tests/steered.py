@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore
 from reasonblocks.types import ETrace, Evaluation, Pattern
+from reasonblocks_testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore
 
 __all__ = ["RULE", "speaking", "steering", "unguided"]
 

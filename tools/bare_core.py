@@ -1,26 +1,24 @@
 """Checks that the core works without any of its extras: `./dev wheel` runs this in such an environment.
 
-Every module can be imported, a custom loop is steered, `reasonblocks replay` and `reasonblocks doctor` run, and each
-object that needs an extra raises an error with the install command when it is created.
+Every module can be imported, a custom loop is steered, `python -m reasonblocks` names the package of the command, and
+each object that needs an extra raises an error with the install command when it is created.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import pkgutil
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 
 import reasonblocks
 from reasonblocks import (
     CodebaseMemory,
+    EdgeStore,
     HttpSink,
     OpenTelemetrySink,
     QdrantStore,
@@ -30,25 +28,14 @@ from reasonblocks import (
     StepOutcome,
     ToolCall,
     ToolResult,
-    testing,
 )
-from reasonblocks._extras import EXTRAS
-from reasonblocks._masking import detectors
 from reasonblocks.backends import embed
-from reasonblocks.backends._edge_store import EdgeStore
-from reasonblocks.calibration._fit import need_scikit_learn
-from reasonblocks.cli._memory_command import mcp_server
 from reasonblocks.exceptions import ExtraMissing
-from reasonblocks.report import RunPage, run_page
+from reasonblocks.util.extras import EXTRAS
 
 NOWHERE = "http://127.0.0.1:9"
-WITH_AN_EXTRA = (
-    ("mcp", "reasonblocks.memory._mcp_server"),
-    ("pytest", "reasonblocks.testing._"),
-    ("opentelemetry", "reasonblocks.backends._otel_sink._spans"),
-)
+WITH_AN_EXTRA = (("opentelemetry", "reasonblocks.backends.otel_sink._spans"),)
 """The packages that modules need which are imported only where they are installed, and how their names begin."""
-RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}
 
 
 def at_qdrant_url() -> object:
@@ -60,35 +47,30 @@ def at_qdrant_url() -> object:
 
 
 NEEDS: dict[str, list[Callable[[], object]]] = {
-    "calibrate": [need_scikit_learn],
     "edge": [lambda: EdgeStore("patterns")],
     "fastembed": [lambda: embed.FastEmbedEmbedder("some/model")],
     "http": [lambda: ReasonBlocks(base_url=NOWHERE), lambda: HttpSink(NOWHERE)],
-    "learn": [detectors],
-    "mcp": [mcp_server],
     "memory": [lambda: CodebaseMemory("acme/search")],
     "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
     "otel": [OpenTelemetrySink],
     "qdrant": [lambda: QdrantStore(NOWHERE), at_qdrant_url],
-    "report": [lambda: run_page(RunPage(run_id="run-1", rows=()))],
     "sentence-transformers": [lambda: embed.SentenceTransformerEmbedder("some/model")],
-    "testing": [lambda: testing.ConformanceSuite],
 }
-"""A part that needs each extra, except `cli`: without it, output is plain."""
+"""A part that needs each extra."""
 
 
 def main() -> None:
     nothing_of_an_extra_is_installed()
     every_module_is_imported()
     a_loop_is_steered()
-    the_commands_run()
+    the_package_of_the_command_is_named()
     what_is_missing_is_named()
     print("the bare core works")
 
 
 def nothing_of_an_extra_is_installed() -> None:
-    there = [name for name in sorted(names_in_extras()) if is_installed(name)]
+    there = [name for name in sorted({*names_in_extras(), "reasonblocks-workbench"}) if is_installed(name)]
     assert not there, f"the core is not bare: {there} are installed"
 
 
@@ -105,10 +87,7 @@ def is_installed(name: str) -> bool:
 
 
 def every_module_is_imported() -> None:
-    """Import every module except `__main__`, which would run, and those that only run with an extra.
-
-    These are the conformance scenarios, which are tests, the spans of OpenTelemetry, and the MCP server.
-    """
+    """Import every module except `__main__`, which would run, and the spans of OpenTelemetry."""
     for found in pkgutil.walk_packages(reasonblocks.__path__, "reasonblocks."):
         try:
             if not found.name.endswith("__main__"):
@@ -131,26 +110,14 @@ def a_loop_is_steered() -> None:
     assert any("run_tests" in text for text in told), told
 
 
-def the_commands_run() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "runs.jsonl")
-        file.write_text(json.dumps(RECORDED), encoding="utf-8")
-        replayed = json.loads(printed("replay", str(file), "--json"))
-        assert (replayed["run_id"], len(replayed["steps"])) == ("run-1", 1), replayed
-        assert "1 steps" in printed("replay", str(file))
-        assert json.loads(printed("doctor", "--json"))["problems"] == []
-        assert "not installed (optional): pip install" in printed("doctor")
-
-
-def printed(*arguments: str) -> str:
-    command = [str(Path(sys.executable).with_name("reasonblocks")), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
-    return done.stdout
+def the_package_of_the_command_is_named() -> None:
+    done = subprocess.run([sys.executable, "-m", "reasonblocks"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert "pip install ./packages/core ./packages/workbench" in done.stderr, done
 
 
 def what_is_missing_is_named() -> None:
-    assert sorted([*NEEDS, "cli"]) == sorted(EXTRAS)
+    assert sorted(NEEDS) == sorted(EXTRAS)
     for extra, makers in NEEDS.items():
         for make in makers:
             error = raised(make)

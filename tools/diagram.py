@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from reasonblocks._fsm import ELSE, TABLE, Row, Thresholds
+from reasonblocks.engine.fsm import ELSE, TABLE, Row, Thresholds
 from reasonblocks.types import FSMState
 
 PAGE = Path(__file__).parents[1] / "docs/how-it-works.md"

@@ -12,10 +12,10 @@ import numpy
 from build_embed import CENTRE, PER_UNIT, UNKNOWN, embeddings, source, vocabulary, weights
 from numpy.typing import NDArray
 
-from reasonblocks._text import clip
 from reasonblocks.backends.embed._tokenizer import Tokenizer
 from reasonblocks.exceptions import RecordError
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.util.text import clip
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 PER_TASK = 8
 """Runs that count of one task, the first: a task that was run a hundred times is still one."""

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from cells import ADAPTERS, CELLS, PYTHONS, Cell
 
-from reasonblocks.testing import ConformanceSuite
+from reasonblocks_testing import ConformanceSuite
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/frameworks.md"

@@ -1,7 +1,8 @@
 """Installs into a fresh environment as in the README, with the pip that this Python bundles, and reports the cost.
 
-`python tools/fresh_install.py [--limit SECONDS] [--run SCRIPT] REQUIREMENT...` prints one line and removes the
-environment again. It fails if pip fails, if pip takes longer than the limit, or if SCRIPT fails there.
+`python tools/fresh_install.py REQUIREMENT... [--limit SECONDS] [--run SCRIPT] [--beside REQUIREMENT... --then SCRIPT]`
+prints one line and removes the environment again. It fails if pip fails, if pip takes longer than the limit, or if a
+script fails there. What is installed beside, after the first script, does not count.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def main(given: Sequence[str]) -> int:
         "--limit", type=float, default=LIMIT_S, metavar="SECONDS", help="for pip, instead of %(default)s"
     )
     parser.add_argument("--run", type=Path, metavar="SCRIPT", help="run with what was installed")
+    parser.add_argument("--beside", nargs="+", default=[], metavar="REQUIREMENT", help="install it for the next script")
+    parser.add_argument("--then", type=Path, metavar="SCRIPT", help="run with what was installed beside")
     parser.add_argument("wanted", nargs="+", metavar="REQUIREMENT")
     arguments = parser.parse_args(given)
     with tempfile.TemporaryDirectory(prefix="fresh-install-") as folder:
@@ -42,6 +45,10 @@ def main(given: Sequence[str]) -> int:
             print(installed(Path(folder), arguments.wanted, arguments.limit), flush=True)
             if arguments.run:
                 run(Path(folder), arguments.run.resolve())
+            if arguments.beside:
+                pip_install(Path(folder), arguments.beside, arguments.limit)
+            if arguments.then:
+                run(Path(folder), arguments.then.resolve())
         except Failed as failed:
             print(f"Python {platform.python_version()}: {' '.join(arguments.wanted)}: {failed}", file=sys.stderr)
             return 1
@@ -57,13 +64,17 @@ def installed(folder: Path, wanted: Sequence[str], limit: float) -> str:
     call("making the environment", [sys.executable, "-m", "venv", str(folder / "env")], RUN_LIMIT_S)
     pip_version, (size, packages) = bundled_pip(folder), weighed(folder)
     began = time.monotonic()
-    call(f"pip {pip_version}", [python_of(folder), "-m", "pip", "install", "--quiet", *wanted], limit)
+    pip_install(folder, wanted, limit)
     seconds = time.monotonic() - began
     new_size, new_packages = weighed(folder)
     return (
         f"Python {platform.python_version()}, pip {pip_version}, {' '.join(wanted)}: "
         f"{seconds:.0f} s, {(new_size - size) / 1e6:.0f} MB, {new_packages - packages} packages"
     )
+
+
+def pip_install(folder: Path, wanted: Sequence[str], limit: float) -> None:
+    call(f"pip {bundled_pip(folder)}", [python_of(folder), "-m", "pip", "install", "--quiet", *wanted], limit)
 
 
 def run(folder: Path, script: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from textwrap import wrap
 
 ROOT = Path(__file__).parents[1]
-TABLE = ROOT / "packages/core/src/reasonblocks/_folding/_lookalikes.py"
+TABLE = ROOT / "packages/core/src/reasonblocks/util/folding/_lookalikes.py"
 SUM = "96f2500ec78fd96f11561d4b40237435dfece70303b1db3c0974138a333aa206"
 UNICODE = "13.0.0"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

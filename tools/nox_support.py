@@ -36,13 +36,22 @@ PINNED_BUILD = {"PIP_BUILD_CONSTRAINT": str(CONSTRAINTS), "UV_BUILD_CONSTRAINT":
 """Makes pip and uv build a package with the pinned versions of its build requirements."""
 SMOKE_SCRIPTS = {
     "core": "tools/bare_core.py",
+    "workbench": "tools/bare_workbench.py",
+    "langchain": "tools/adapter_alone.py",
+    "openai-agents": "tools/adapter_alone.py",
+    "claude-agent": "tools/adapter_alone.py",
+    "server": "tools/server_smoke.py",
+    "threads": "tools/threads_smoke.py",
+    "testing": "tools/testing_smoke.py",
+}
+"""A script for each package, run where only this package is installed, with those of ours that it requires."""
+EXAMPLES = {
     "langchain": "examples/demo.py",
     "openai-agents": "examples/openai_agents_run.py",
     "claude-agent": "examples/claude_agent_run.py",
-    "server": "tools/server_smoke.py",
-    "threads": "tools/threads_smoke.py",
 }
-"""A script for each package, run where only the core and this package are installed."""
+"""A run of a real agent with each adapter, after the test kit, which has scripted models, is installed beside it."""
+KIT = ("workbench", "testing")
 
 
 def group(*names: str) -> tuple[str, ...]:
@@ -67,6 +76,14 @@ def required_by(package: str, *, extras: bool = False) -> list[Requirement]:
     of_extras = project.get("optional-dependencies", {}).values() if extras else ()
     found = map(Requirement, [*project["dependencies"], *chain(*of_extras)])
     return [need for need in found if not need.name.startswith("reasonblocks-")]
+
+
+def ours_in(package: str) -> list[str]:
+    """Return a package of ours after those of ours that it requires, as folders under packages/."""
+    project = nox.project.load_toml(ROOT / "packages" / package / "pyproject.toml")["project"]
+    names = [Requirement(line).name for line in project["dependencies"]]
+    needed = [name.removeprefix("reasonblocks-") for name in names if name.startswith("reasonblocks-")]
+    return [*dict.fromkeys(chain(*map(ours_in, needed))), package]
 
 
 def floors_of(part: str) -> list[str]:
@@ -252,15 +269,20 @@ def module_of(package: str) -> str:
 
 
 def try_wheels(session: nox.Session, wheels: Mapping[str, str], folder: Path) -> None:
-    """Install each wheel, with the core's, into an environment of its own, and run its script there."""
+    """Install each wheel, with those that it requires, into an environment of its own, and run its script there."""
     variables = {**TEST_ENV, "REASONBLOCKS_HOME": str(folder / "home"), "QDRANT_URL": None}
     for package, script in SMOKE_SCRIPTS.items():
         env = folder / f"env-{package}"
-        python = fresh_environment(session, env, *{wheels["core"], wheels[package]})
+        ours = ours_in(package)
+        python = fresh_environment(session, env, *(wheels[name] for name in ours))
         with session.chdir(folder):
-            modules = {module_of("core"), module_of(package)}
-            session.run(python, "-I", "-W", "error", "-c", WHERE_INSTALLED, *modules, external=True, log=False)
+            session.run(
+                python, "-I", "-W", "error", "-c", WHERE_INSTALLED, *map(module_of, ours), external=True, log=False
+            )
             session.run(python, "-W", "error", str(ROOT / script), env=variables, external=True, silent=True)
+            if example := EXAMPLES.get(package):
+                install_pinned(session, python, *(wheels[name] for name in KIT))
+                session.run(python, "-W", "error", str(ROOT / example), env=variables, external=True, silent=True)
 
 
 def install_as_readers_do(session: nox.Session, python: str, packages: Sequence[str] = ()) -> None:
@@ -276,8 +298,10 @@ def install_as_readers_do(session: nox.Session, python: str, packages: Sequence[
         package = folders.rpartition("/")[2]
         if packages and package not in packages:
             continue
-        script = SMOKE_SCRIPTS[package]
-        session.run(python, "tools/fresh_install.py", "--run", script, *folders.split(), external=True)
+        scripts = ["--run", SMOKE_SCRIPTS[package]]
+        if example := EXAMPLES.get(package):
+            scripts += ["--beside", *(f"./packages/{name}" for name in KIT), "--then", example]
+        session.run(python, "tools/fresh_install.py", *folders.split(), *scripts, external=True)
 
 
 # --- the matrix

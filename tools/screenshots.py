@@ -22,9 +22,9 @@ from scripted_model import ScriptedModel  # noqa: E402
 from two_runs import TASK, messages_of  # noqa: E402
 
 from reasonblocks import JsonlSink, ReasonBlocks  # noqa: E402
-from reasonblocks.report import OnePage, Row, RunPage, page_of_log, run_page  # noqa: E402
-from reasonblocks.traces import RunLog, read_logs  # noqa: E402
-from tests.core.report.runs import hostile  # noqa: E402
+from reasonblocks_workbench.report import OnePage, Row, RunPage, page_of_log, run_page  # noqa: E402
+from reasonblocks_workbench.traces import RunLog, read_logs  # noqa: E402
+from tests.workbench.report.runs import hostile  # noqa: E402
 
 PICTURE = ROOT / "docs" / "run-page.png"
 WIDTH, HEIGHT = 1180, 1230

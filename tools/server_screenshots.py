@@ -27,10 +27,10 @@ from two_runs import TASK, messages_of  # noqa: E402
 
 from reasonblocks import JsonlSink, ReasonBlocks  # noqa: E402
 from reasonblocks.events import RunFinish, RunStart, StepEvent  # noqa: E402
-from reasonblocks.traces import RunLog, read_logs  # noqa: E402
 from reasonblocks.types import Codebase, Finding, RunInfo  # noqa: E402
-from reasonblocks_server._values import Scope  # noqa: E402
+from reasonblocks_server.values import Scope  # noqa: E402
 from reasonblocks_threads import Actor, Cause, Evidence, Policy, Proposal, Threads  # noqa: E402
+from reasonblocks_workbench.traces import RunLog, read_logs  # noqa: E402
 from tests.server.running import ORG, Running, running  # noqa: E402
 
 if TYPE_CHECKING:

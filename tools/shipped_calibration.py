@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 
-from reasonblocks._calibration_file import SHIPPED, comments, monitors_toml
-from reasonblocks.calibration import Observed, fit, observed
 from reasonblocks.exceptions import RecordError
-from reasonblocks.traces import read_runs
+from reasonblocks.monitors.calibration import SHIPPED, comments, monitors_toml
+from reasonblocks_workbench.calibration import Observed, fit, observed
+from reasonblocks_workbench.traces import read_runs
 
 COMMAND = "./dev shipped_calibration"
 
@@ -39,7 +39,7 @@ def said(runs: Sequence[Observed], paths: Sequence[str]) -> str:
         "thresholds; a source of one outcome is compared with nothing and counts for neither.",
         "Made by:",
         "  " + " \\\n    ".join([COMMAND, *paths]),
-        "The level of difficulty is the scorer's: reasonblocks._scoring.SHIPPED_LEVEL.",
+        "The level of difficulty is the scorer's: reasonblocks.monitors.calibration.SHIPPED_LEVEL.",
     ]
     return "\n".join(lines)
 

@@ -19,10 +19,11 @@ from build_embed import cut, embeddings, in_units, rounded, source, vocabulary
 from embed_centre import counted, kind, means, runs, whole
 from numpy.typing import NDArray
 
-from reasonblocks._gates import TIER_RULES
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder
 from reasonblocks.backends.embed._static import MARKS
-from reasonblocks.calibration._similarity import (
+from reasonblocks.engine.gates import TIER_RULES
+from reasonblocks.types import Tier
+from reasonblocks_workbench.calibration.similarity import (
     SEED,
     TIERS_FITTED,
     Compared,
@@ -32,7 +33,6 @@ from reasonblocks.calibration._similarity import (
     _places,
     reached,
 )
-from reasonblocks.types import Tier
 
 Row = dict[str, object]
 

@@ -16,12 +16,12 @@ from itertools import islice
 from pathlib import Path
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks._replay import replay
 from reasonblocks.events import Event
 from reasonblocks.exceptions import RecordError
-from reasonblocks.testing import RecordingSink
-from reasonblocks.traces import RecordedRun, read_runs
-from reasonblocks_threads._watch import SUCCEEDED, Numbers, WatchMemory, watch
+from reasonblocks_testing import RecordingSink
+from reasonblocks_threads.watch import SUCCEEDED, Numbers, WatchMemory, watch
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared/corpus/dev"
 KINDS = ("run_stalled", "run_struggling", "monitor_unheeded")

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 ROOT = Path(__file__).parents[1]
-FIXTURES = ROOT / "tests/core/traces/fixtures"
+FIXTURES = ROOT / "tests/workbench/traces/fixtures"
 sys.path.insert(0, str(ROOT))
 
-from reasonblocks.testing import Turn, tool_call  # noqa: E402
-from reasonblocks.testing.server import Asked, ProviderError, ScriptedServer  # noqa: E402
 from reasonblocks.types import Usage  # noqa: E402
+from reasonblocks_testing import Turn, tool_call  # noqa: E402
+from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer  # noqa: E402
 
 Json: TypeAlias = "dict[str, Any]"
 TASKS = ("Fix the failing tests.", "And now the linter.")

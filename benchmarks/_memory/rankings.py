@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import TypeAlias
 
-from reasonblocks.backends._local_store._findings import LocalFindings
-from reasonblocks.backends._stores.finding_index import embedded_text, terms
-from reasonblocks.backends._stores.vectors import Vectors
 from reasonblocks.backends.embed import default_embedder
+from reasonblocks.backends.local_store.findings import LocalFindings
+from reasonblocks.backends.stores.finding_index import embedded_text, terms
+from reasonblocks.backends.stores.vectors import Vectors
 from reasonblocks.types import Codebase, Finding
 
 Ranked: TypeAlias = "list[tuple[float, str]]"

@@ -12,8 +12,8 @@ from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 
-from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Step
+from reasonblocks_workbench.traces import RecordedRun
 
 from .flat import FlatStep, flat, flat_runs
 from .staleness import stale_runs

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from reasonblocks._monitors.builtin import MONITORS
-from reasonblocks.traces import RecordedRun
+from reasonblocks.monitors.builtin import MONITORS
 from reasonblocks.types import FSMState
+from reasonblocks_workbench.traces import RecordedRun
 
 from .flat import records_of
 from .trail import STANDING_RULES, Intervention, Judge, Trail

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from reasonblocks._files import loads
-from reasonblocks._monitors.builtin import Calibration
-from reasonblocks.calibration import Observed, as_toml, fit, observed, shipped
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.traces import RecordedRun
+from reasonblocks.monitors.builtin import Calibration
+from reasonblocks.util.files import loads
+from reasonblocks_workbench.calibration import Observed, as_toml, fit, observed, shipped
+from reasonblocks_workbench.traces import RecordedRun
 
 from .baselines import BASELINES, detector
 from .build import other_build

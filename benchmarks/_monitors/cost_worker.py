@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._monitors.features import features_of
-from reasonblocks._replay import replay
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.monitors.features import features_of
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 # Any: the names of another build's types may be others.
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from reasonblocks.traces import Record, RecordedRun, read_records
 from reasonblocks.types import JSON, Step, ToolCall
+from reasonblocks_workbench.traces import Record, RecordedRun, read_records
 
 __all__ = ["FlatStep", "flat", "flat_runs", "records_of"]
 

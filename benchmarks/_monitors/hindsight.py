@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from reasonblocks.calibration._columns import MIN_STEPS
-from reasonblocks.calibration._statistics import Draws, Values, mean_of, ratio, redraws
+from reasonblocks_workbench.calibration._columns import MIN_STEPS
+from reasonblocks_workbench.calibration.statistics import Draws, Values, mean_of, ratio, redraws
 
 from .sources import Source, failed
 from .staleness import troubles

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from reasonblocks._monitors.builtin import MONITORS
-from reasonblocks.calibration._columns import MIN_STEPS
-from reasonblocks.calibration._statistics import Draws, interval
+from reasonblocks.monitors.builtin import MONITORS
+from reasonblocks_workbench.calibration._columns import MIN_STEPS
+from reasonblocks_workbench.calibration.statistics import Draws, interval
 
 from .hindsight import EARLY_STEPS, MEANINGS, MIN_INTERVENTIONS, MIN_STEPS_AFTER, Hindsight, overall, was_needed
 from .measure import Figures

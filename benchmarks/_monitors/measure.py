@@ -8,9 +8,9 @@ from statistics import median
 
 import numpy as np
 
-from reasonblocks.calibration._columns import COLUMNS, Judged, Scored, columns, scored
-from reasonblocks.calibration._compare import Lift, first_firings, lift
-from reasonblocks.calibration._statistics import FALSE_ALARMS, Draws, Flags, Tables, Values, auroc, mean_of
+from reasonblocks_workbench.calibration._columns import COLUMNS, Judged, Scored, columns, scored
+from reasonblocks_workbench.calibration.compare import Lift, first_firings, lift
+from reasonblocks_workbench.calibration.statistics import FALSE_ALARMS, Draws, Flags, Tables, Values, auroc, mean_of
 
 from .hindsight import Hindsight, hindsight, overall
 from .sources import Source, failed

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from reasonblocks._monitors.builtin import Calibration
-from reasonblocks._own_level import AgentProfile, judged
-from reasonblocks.calibration import shipped
-from reasonblocks.calibration._statistics import interval
-from reasonblocks.traces import RecordedRun
+from reasonblocks.engine.own_level import AgentProfile, judged
+from reasonblocks.monitors.builtin import Calibration
+from reasonblocks_workbench.calibration import shipped
+from reasonblocks_workbench.calibration.statistics import interval
+from reasonblocks_workbench.traces import RecordedRun
 
 from .configurations import in_library
 from .hindsight import hindsight, overall

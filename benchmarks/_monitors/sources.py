@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 
-from reasonblocks.calibration._columns import MIN_STEPS
 from reasonblocks.exceptions import RecordError
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks_workbench.calibration._columns import MIN_STEPS
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 __all__ = ["CLOSED", "MIN_OF_EACH", "MIN_RUNS", "Source", "failed", "read_sources"]
 

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from reasonblocks.traces import RecordedRun
+from reasonblocks_workbench.traces import RecordedRun
 
 from .flat import FlatStep, flat_runs
 

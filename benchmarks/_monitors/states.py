@@ -8,9 +8,9 @@ from statistics import median
 
 import numpy as np
 
-from reasonblocks.calibration._columns import length_bins
-from reasonblocks.calibration._statistics import Draws, Flags, Tables, Values, redraws, share
 from reasonblocks.types import FSMState
+from reasonblocks_workbench.calibration._columns import length_bins
+from reasonblocks_workbench.calibration.statistics import Draws, Flags, Tables, Values, redraws, share
 
 from .sources import Source, failed
 from .trail import Trail

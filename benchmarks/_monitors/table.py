@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reasonblocks.calibration._columns import COLUMNS
-from reasonblocks.calibration._compare import Lift
-from reasonblocks.calibration._statistics import Draws, Interval, Tables, interval, mean_of, odds_ratio
 from reasonblocks.types import FSMState
+from reasonblocks_workbench.calibration._columns import COLUMNS
+from reasonblocks_workbench.calibration.compare import Lift
+from reasonblocks_workbench.calibration.statistics import Draws, Interval, Tables, interval, mean_of, odds_ratio
 
 from .measure import Figures
 from .states import LONG, SHOWN, StatesOf

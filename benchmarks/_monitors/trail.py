@@ -10,19 +10,19 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks._json import compact
-from reasonblocks._monitors.features import features_of
-from reasonblocks._own_level import summary_of
-from reasonblocks._replay import replay
 from reasonblocks.adapters import RunOptions
+from reasonblocks.engine.own_level import summary_of
+from reasonblocks.monitors.features import features_of
 from reasonblocks.ports import Evaluate
-from reasonblocks.traces import RecordedRun
 from reasonblocks.types import Evaluation, FSMState, Memories, StepDecision
+from reasonblocks.util.json import compact
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun
 
 if TYPE_CHECKING:
-    from reasonblocks._config import CalibrationSource
-    from reasonblocks._session import Backends
+    from reasonblocks.options import CalibrationSource
     from reasonblocks.ports import Evaluator
+    from reasonblocks.session import Backends
 
 __all__ = ["STANDING_RULES", "Intervention", "Judge", "Trail", "judged", "library", "side_by_side"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from reasonblocks._gates import first_sentence, untried_sentence
-from reasonblocks._monitors.excerpts import call_line
-from reasonblocks._monitors.untried import Alternatives
-from reasonblocks._render import FRAME
+from reasonblocks.engine.gates import first_sentence, untried_sentence
+from reasonblocks.monitors.excerpts import call_line
+from reasonblocks.monitors.untried import Alternatives
+from reasonblocks.render import FRAME
 from reasonblocks.types import StepDecision
 
 from .backend import Message

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cache
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.backends._local_store import LocalStore
-from reasonblocks.starter import starter_patterns
+from reasonblocks.backends.local_store import LocalStore
+from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import Pattern
 
 from .arms import Arm, Rules

@@ -9,9 +9,9 @@ from typing import Any
 from zlib import crc32
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks._json import evolve
-from reasonblocks._monitors.untried import OWN_MEMORY, alternatives
+from reasonblocks.monitors.untried import OWN_MEMORY, alternatives
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, TraceState
+from reasonblocks.util.json import evolve
 
 from .arms import ARMS, Arm, Moment, placed
 from .backend import Message, Query, Reply

@@ -17,7 +17,7 @@ from math import ceil, comb, isfinite, nan
 
 import numpy as np
 
-from reasonblocks.calibration._statistics import Draws, Interval, Values, interval, mean_of, ratio, redraws
+from reasonblocks_workbench.calibration.statistics import Draws, Interval, Values, interval, mean_of, ratio, redraws
 
 from .rows import Phase, Row
 

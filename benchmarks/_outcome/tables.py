@@ -9,7 +9,7 @@ from statistics import mean
 import numpy as np
 from _monitors.table import Cell, Points, Table
 
-from reasonblocks.calibration._statistics import Draws
+from reasonblocks_workbench.calibration.statistics import Draws
 
 from .rows import Row
 from .statistics import (

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from math import ceil, isfinite
 from typing import Any, Literal, TypeAlias
 
-from reasonblocks.calibration._statistics import Draws
+from reasonblocks_workbench.calibration.statistics import Draws
 
 from .rows import Phase, Row
 from .statistics import (

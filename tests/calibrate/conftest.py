@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.core.cli.conftest import command, write
+from tests.workbench.cli.conftest import command, write
 
 __all__ = ["command", "write"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from reasonblocks._monitors.builtin import BY_NAME
-from reasonblocks._monitors.indicators import INDICATORS
-from reasonblocks.calibration import Observed
+from reasonblocks.monitors.builtin import BY_NAME
+from reasonblocks.monitors.indicators import INDICATORS
+from reasonblocks_workbench.calibration import Observed
 
 STEPS = 10
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._files import loads
-from reasonblocks.calibration import calibration_of
+from reasonblocks.util.files import loads
+from reasonblocks_workbench.calibration import calibration_of
 
 Command = Callable[..., Any]
 Write = Callable[..., str]

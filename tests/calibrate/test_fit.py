@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._monitors.builtin import BY_NAME, Calibration, IndicatorWeight
-from reasonblocks._monitors.indicators import INDICATORS
-from reasonblocks.calibration import Observed, as_toml, calibration_of, fit, shipped
-from reasonblocks.calibration._compare import FIGURES, compared
-from reasonblocks.calibration._fit import opens
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.monitors.builtin import BY_NAME, Calibration, IndicatorWeight
+from reasonblocks.monitors.indicators import INDICATORS
+from reasonblocks_workbench.calibration import Observed, as_toml, calibration_of, fit, shipped
+from reasonblocks_workbench.calibration.compare import FIGURES, compared
+from reasonblocks_workbench.calibration.fitting import opens
 from tests.calibrate.planted import planted, steady, telling
 
 NAMES = sorted(set(INDICATORS) - {"depth"})

@@ -18,10 +18,10 @@ from claude_agent_sdk import (
 )
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Answer, Asked, ScriptedServer
 from reasonblocks.types import Usage
 from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Answer, Asked, ScriptedServer
 
 TASK = "Fix the tests."
 OWN, STRONG = "claude-sonnet-5-5", "claude-opus-5-5"

@@ -25,14 +25,14 @@ from claude_agent_sdk import (
 )
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import Ran, Script, Seen, Turn
-from reasonblocks.testing.server import Asked, ProviderError, ScriptedServer
 from reasonblocks.types import JSON, AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks
 from reasonblocks_claude_agent._client import Mode
-from reasonblocks_claude_agent._gateway import GATEWAY_CAPS
 from reasonblocks_claude_agent._sessions import AgentRun
 from reasonblocks_claude_agent._steering import HOOKS_CAPS
+from reasonblocks_claude_agent.gateway import GATEWAY_CAPS
+from reasonblocks_testing import Ran, Script, Seen, Turn
+from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer
 from tests.whole import WHOLE
 
 AT_ONCE = 32 if WHOLE else 8

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from claude_agent_sdk import HookMatcher
 
-from reasonblocks.testing.server import ScriptedServer
 from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_testing.server import ScriptedServer
 from tests.claude_agent.world import TASK, Place, ask
 from tests.steered import steering
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from reasonblocks.testing import ConformanceSuite
+from reasonblocks_testing import ConformanceSuite
 from tests.claude_agent.harness import AT_ONCE, ClaudeHarness
 
 SHORTENED = "the CLI keeps the history: nobody can cut it"

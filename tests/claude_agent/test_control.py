@@ -10,10 +10,10 @@ import pytest
 from claude_agent_sdk import ClaudeSDKClient, Message
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing import Turn
 from reasonblocks.types import Injection
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks, query
 from reasonblocks_claude_agent._client import Mode
+from reasonblocks_testing import Turn
 from tests.claude_agent.harness import raw
 from tests.claude_agent.test_subagents import asking, until
 from tests.claude_agent.world import (

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 
-from reasonblocks._formats.anthropic import tool_name
-from reasonblocks._formats.claude_code import SYNTHETIC, result_of, task_done
+from reasonblocks.messages.anthropic import tool_name
+from reasonblocks.messages.claude_code import SYNTHETIC, result_of, task_done
 from reasonblocks.types import FSMState, Step, StepDecision, ToolCall, ToolResult
-from reasonblocks_claude_agent._convert import (
+from reasonblocks_claude_agent.convert import (
     answer_of,
     batch_step,
     context,

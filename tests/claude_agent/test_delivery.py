@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reasonblocks.types import FSMState, StepDecision
-from reasonblocks_claude_agent._hooks import TAIL, HookDelivery, ends_with
+from reasonblocks_claude_agent.hooks import TAIL, HookDelivery, ends_with
 
 TEXT = 'Read "żółć" first.\nThen\tgo on: \u2028 \x7f \x01.'
 DECISION = StepDecision(step=3, fsm_state=FSMState.NORMAL, guidance=TEXT)

@@ -46,8 +46,8 @@ def test_nothing_of_the_reader_s_environment_reaches_the_cli(monkeypatch: pytest
     monkeypatch.syspath_prepend(EXAMPLE.parent)
     from claude_agent_run import offline
 
-    from reasonblocks.testing import Turn
-    from reasonblocks.testing.server import ScriptedServer
+    from reasonblocks_testing import Turn
+    from reasonblocks_testing.server import ScriptedServer
 
     for name, value in THE_READERS.items():
         monkeypatch.setenv(name, value)

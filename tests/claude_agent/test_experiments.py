@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing._world import client
 from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_testing._world import client
 
 
 @pytest.mark.parametrize(("options", "is_opened"), [({"unit_id": "d"}, True), ({"unit_id": "a"}, False), ({}, True)])

@@ -11,9 +11,9 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Transport
 
 from reasonblocks.exceptions import ConfigError, ExtraMissing
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked, ProviderError, ScriptedServer
 from reasonblocks_claude_agent import SteeredClaudeClient, query
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer
 from tests.claude_agent.gateway_world import (
     OWN,
     SPEAKS,

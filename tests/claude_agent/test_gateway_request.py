@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.types import FSMState, Placement, StepDecision
-from reasonblocks_claude_agent._gateway._request import (
+from reasonblocks_claude_agent.gateway._request import (
     Awaited,
     is_side,
     newest,

@@ -8,8 +8,8 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
 from reasonblocks_claude_agent import claude_hooks
-from reasonblocks_claude_agent._hooks import guest, hook_seconds
 from reasonblocks_claude_agent._steering import RESULT_SECONDS, ROUTE_SECONDS, THOUGHT_SECONDS
+from reasonblocks_claude_agent.hooks import guest, hook_seconds
 from tests.claude_agent.world import in_time
 from tests.steered import steering
 

@@ -14,10 +14,10 @@ from claude_agent_sdk import ClaudeSDKClient, McpServerConfig
 pytest.importorskip("detect_secrets")
 
 from reasonblocks.memory import CodebaseMemory
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked
 from reasonblocks.types import ToolCall
 from reasonblocks_claude_agent import memory_server
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked
 from tests.claude_agent.world import TASK, Place, ask, cli, in_time, in_turn, place
 from tests.whole import in_whole
 

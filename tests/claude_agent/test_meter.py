@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks_claude_agent._gateway._meter import Meter
+from reasonblocks_claude_agent.gateway._meter import Meter
 
 EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"usage": {"output_tokens": 1}}},

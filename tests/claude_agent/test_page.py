@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from claude_agent_sdk import SdkMcpTool, UserMessage, create_sdk_mcp_server
 
-from reasonblocks._render import FRAME
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked, ScriptedServer
+from reasonblocks.render import FRAME
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked, ScriptedServer
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="docs are no part of the wheels")

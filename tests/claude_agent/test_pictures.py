@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from claude_agent_sdk import ToolResultBlock, UserMessage
 
-from reasonblocks_claude_agent._convert import batch_step
 from reasonblocks_claude_agent._stream import Stream
+from reasonblocks_claude_agent.convert import batch_step
 from tests.pictures import CONTENTS, RESULTS
 
 Content = Any

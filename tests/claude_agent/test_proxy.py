@@ -15,7 +15,7 @@ import pytest
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.types import FSMState, StepDecision, StepOutcome
-from reasonblocks_claude_agent._gateway import Gateway
+from reasonblocks_claude_agent.gateway import Gateway
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ODD = b"Content-Type: application/json\r\nX-Odd-Case: Yes\r\nSet-Cookie: a=b\r\n"

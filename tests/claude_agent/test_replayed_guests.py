@@ -10,7 +10,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, CLIConnectionError, HookMatcher
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._requests import Retrieve
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks
 from tests.claude_agent.replay import Replay, Until, answer, done, looked, prompted, text, turn

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from claude_agent_sdk import ToolResultBlock, UserMessage
 
-from reasonblocks.testing import Turn
 from reasonblocks.types import Step
+from reasonblocks_testing import Turn
 from tests.claude_agent.world import ask, cli, in_time, in_turn, look, looks, one_run, place, session
 from tests.claude_agent.world import told as told_in
 from tests.steered import steering

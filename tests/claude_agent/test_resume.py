@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import pytest
 
-from reasonblocks.testing import Turn
-from reasonblocks.testing.server import Asked, ProviderError
 from reasonblocks_claude_agent import SteeredClaudeClient
 from reasonblocks_claude_agent._client import Mode
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import Asked, ProviderError
 from tests.claude_agent.harness import answers
 from tests.claude_agent.other_process import STOPS_BEFORE
 from tests.claude_agent.world import SECONDS, TASK, Place, cli, in_time, in_turn, looks, one_run, place

@@ -8,9 +8,9 @@ from typing import Any
 import claude_agent_sdk
 import pytest
 
-from reasonblocks.testing import Turn
-from reasonblocks.testing.server import Asked, ProviderError
 from reasonblocks.types import Step
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import Asked, ProviderError
 from tests.claude_agent.world import TASK, Place, ask, by_opening, cli, in_time, in_turn, looks, one_run, place, session
 from tests.steered import steering
 

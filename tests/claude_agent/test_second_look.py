@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 from claude_agent_sdk import HookMatcher
 
-from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn
-from reasonblocks.testing.server import Asked, ProviderError
 from reasonblocks.types import Doubt, Evaluation, Usage
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks
 from reasonblocks_claude_agent._client import Mode
+from reasonblocks_testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore, Turn
+from reasonblocks_testing.server import Asked, ProviderError
 from tests.claude_agent.harness import answers
 from tests.claude_agent.test_subagents import asking, until
 from tests.claude_agent.world import (

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, HookMatcher, Message, ResultMessage, ToolUseBlock
 
-from reasonblocks._requests import Retrieve
-from reasonblocks.testing import Turn
-from reasonblocks.testing.server import Asked
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Step
 from reasonblocks_claude_agent import SteeredClaudeClient, claude_hooks, query
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import Asked
 from tests.claude_agent.world import (
     SECONDS,
     TASK,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from claude_agent_sdk import ResultMessage
 
-from reasonblocks.testing import Turn, tool_call
 from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_testing import Turn, tool_call
 from tests.claude_agent.world import (
     AGENT,
     INSIDE,

@@ -13,10 +13,10 @@ import pytest
 from claude_agent_sdk import AssistantMessage, ToolUseBlock
 
 from reasonblocks import JsonlSink
-from reasonblocks.testing import ScriptedReasonBlocks, Turn, tool_call
-from reasonblocks.testing.server import Asked, ProviderError
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, Usage
+from reasonblocks_testing import ScriptedReasonBlocks, Turn, tool_call
+from reasonblocks_testing.server import Asked, ProviderError
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.claude_agent.world import (
     AGENT,
     INSIDE,

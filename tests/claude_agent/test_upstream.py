@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks_claude_agent._gateway._upstream import address, environment, proxy, refuse_elsewhere
+from reasonblocks_claude_agent.gateway._upstream import address, environment, proxy, refuse_elsewhere
 
 GATEWAY = "http://127.0.0.1:1/secret"
 

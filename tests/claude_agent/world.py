@@ -14,11 +14,11 @@ import claude_agent_sdk
 import pytest
 from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage, SdkMcpTool
 
-from reasonblocks.testing import ScriptedReasonBlocks, Turn, tool_call
-from reasonblocks.testing.server import Asked, ScriptedServer
 from reasonblocks.types import Usage
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering
 from reasonblocks_claude_agent._client import Mode
+from reasonblocks_testing import ScriptedReasonBlocks, Turn, tool_call
+from reasonblocks_testing.server import Asked, ScriptedServer
 from tests.claude_agent.harness import QUIET, TOLD, answers
 
 TASK = "Fix the failing tests."

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks._session import SteeringSession
 from reasonblocks.adapters import call_key
-from reasonblocks.backends._pattern_stats import PatternStats
+from reasonblocks.backends.pattern_stats import PatternStats
 from reasonblocks.events import StepEvent
 from reasonblocks.exceptions import ProtocolError, SnapshotError
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 from tests.core.world import RecordingSink, begin, called, client, found, pattern, run, speaks, step, through_json
 

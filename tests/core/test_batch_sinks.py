@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._session import Telemetry
-from reasonblocks._session._sink_queue import BATCH_EVENTS, BATCH_SECONDS, QUEUE_EVENTS
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.ports import BatchSink, TelemetrySink
+from reasonblocks.session import Telemetry
+from reasonblocks.session._sink_queue import BATCH_EVENTS, BATCH_SECONDS, QUEUE_EVENTS
 from reasonblocks.types import RunInfo
 from tests.core.world import RecordingSink, client, hanging, run
 

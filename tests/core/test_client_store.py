@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import LocalStore, Pattern, QdrantStore, ReasonBlocks
-from reasonblocks._requests import Retrieve
 from reasonblocks.exceptions import ExtraMissing
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace
 from tests.core.world import run
 

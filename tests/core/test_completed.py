@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._replay import replay
-from reasonblocks._session import SteeringSession
 from reasonblocks.events import StepEvent
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepInput, StepOutcome, ToolCall, ToolResult
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.core.world import RecordingSink, client, through_json
 
 CODE = "I look at both files. print(read('a.py'), read('b.py'))"

@@ -19,10 +19,10 @@ import pytest
 
 import reasonblocks
 from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
-from reasonblocks._config import configure
-from reasonblocks._fsm import DifficultyFSM
+from reasonblocks.engine.fsm import DifficultyFSM
 from reasonblocks.exceptions import BadAnswer, ConfigError, UnknownKeyword
-from reasonblocks.starter import starter_patterns
+from reasonblocks.options import configure
+from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
 from tests.core.world import RecordingSink, client, pattern, run
 

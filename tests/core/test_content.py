@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks._formats import anthropic, claude_code, langchain, openai, openai_chat
-from reasonblocks._formats.content import json_of, output_of, text_of
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.messages import anthropic, claude_code, langchain, openai, openai_chat
+from reasonblocks.messages.content import json_of, output_of, text_of
 from reasonblocks.types import ToolResult
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.pictures import CONTENTS, OTHER, PNG, RESULTS, forms, name, url
 
 Results = Callable[[Any], ToolResult]

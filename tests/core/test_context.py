@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks.testing import ScriptedEvaluator, ScriptedReasonBlocks
 from reasonblocks.types import AdapterCaps, Evaluation, Placement, Step, StepDecision, StepInput
+from reasonblocks_testing import ScriptedEvaluator, ScriptedReasonBlocks
 
 CONTEXT = AdapterCaps(ephemeral=False, placements=frozenset({"context"}))
 TEXTS = ("Read the error.", "Run another test.", "Read the error.", "Ask.")

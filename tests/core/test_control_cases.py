@@ -12,7 +12,6 @@ from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.adapters import drive
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError, ProtocolError, RunStopped, StaleKey
-from reasonblocks.testing import RecordingSink
 from reasonblocks.types import (
     AdapterCaps,
     Doubt,
@@ -23,6 +22,7 @@ from reasonblocks.types import (
     StepOutcome,
     Usage,
 )
+from reasonblocks_testing import RecordingSink
 from tests.core.test_control_sequences import stopping
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT
 from tests.core.test_second_look import client as looking

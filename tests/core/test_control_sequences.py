@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from reasonblocks import ReasonBlocks
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.exceptions import RunStopped
-from reasonblocks.testing import RecordingSink
 from reasonblocks.types import (
     Doubt,
     Evaluation,
@@ -19,6 +18,7 @@ from reasonblocks.types import (
     StepOutcome,
     Usage,
 )
+from reasonblocks_testing import RecordingSink
 from tests.core.world import begin, called, client, found, speaks, step, through_json
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=150)

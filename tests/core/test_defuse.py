@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._folding import folded
-from reasonblocks._render import FRAME
-from reasonblocks._render._sanitise import TOKEN, defuse
+from reasonblocks.render import FRAME
+from reasonblocks.render.sanitise import TOKEN, defuse
+from reasonblocks.util.folding import folded
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 FORGED = [

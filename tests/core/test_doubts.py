@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import LocalStore, ReasonBlocks, SQLiteMonitorSink, ToolCall, ToolResult
-from reasonblocks._render import FRAME
-from reasonblocks._session import SteeringSession
 from reasonblocks.adapters import view_of
 from reasonblocks.events import RunFinish, StepEvent
-from reasonblocks.testing import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks
+from reasonblocks.render import FRAME
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import Doubt, Evaluation, Step, StepInput, StepOutcome
+from reasonblocks_testing import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=40)
 Command = Callable[..., Any]

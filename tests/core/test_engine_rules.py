@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._requests import Retrieve
-from reasonblocks._session import SteeringSession
 from reasonblocks.exceptions import Unavailable
+from reasonblocks.requests import Retrieve
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import (
     ETrace,
     Evaluation,

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks import _novelty as novelty
-from reasonblocks._json import compact
-from reasonblocks._requests import Evaluate, Retrieve
 from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, Unavailable
+from reasonblocks.monitors import novelty
 from reasonblocks.ports import AsyncEvaluator, Evaluator
-from reasonblocks.testing import ScriptedReasonBlocks
+from reasonblocks.requests import Evaluate, Retrieve
 from reasonblocks.types import JSON, ETrace, Evaluation, Memories, StepInput
+from reasonblocks.util.json import compact
+from reasonblocks_testing import ScriptedReasonBlocks
 from tests.core.test_guests import Watcher
 from tests.core.world import MODEL, QUIET, called, hanging, run, speaks, step
 

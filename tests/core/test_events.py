@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks._json import canonical
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of, step_event
 from reasonblocks.exceptions import EventError
 from reasonblocks.types import (
@@ -23,6 +22,7 @@ from reasonblocks.types import (
     ToolCall,
     ToolResult,
 )
+from reasonblocks.util.json import canonical
 
 TEXTS = st.text(max_size=12)
 JSONS = st.recursive(

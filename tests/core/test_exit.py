@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._threads import IDLE_SECONDS
 from reasonblocks.backends._forks import no_fork
+from reasonblocks.concurrency.workers import IDLE_SECONDS
 from reasonblocks.events import Event, RunFinish
-from reasonblocks.testing._checks import threads_started
 from reasonblocks.types import StepInput
+from reasonblocks_testing._checks import threads_started
 from tests.core.world import Hang, RecordingSink, begin, called, client, hanging, run
 
 EXIT_MOST = 2.0

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import JsonlSink, ReasonBlocks
-from reasonblocks._config._experiment import Assignment, Assignments
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.report import page_of_log, run_page
-from reasonblocks.traces import RunLog, read_logs
+from reasonblocks.options._experiment import Assignment, Assignments
 from reasonblocks.types import RunOptions
+from reasonblocks_workbench.report import page_of_log, run_page
+from reasonblocks_workbench.traces import RunLog, read_logs
 from tests.core.world import RecordingSink, begin, client, run, speaks
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)

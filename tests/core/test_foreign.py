@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks._foreign import find_foreign
+from reasonblocks.foreign import find_foreign
 from tests.foreign import INFO, PACKAGE, failed, install, install_over_ours, refusal
 
 IMPORT = "import reasonblocks"
@@ -41,9 +41,9 @@ def test_a_client_is_refused_if_the_path_has_the_other_product_since(theirs: Pat
 @pytest.mark.parametrize(
     "code",
     [
-        "from reasonblocks._client import ReasonBlocks; ReasonBlocks()",
+        "from reasonblocks.client import ReasonBlocks; ReasonBlocks()",
         "import reasonblocks.adapters",
-        "from reasonblocks.cli import main",
+        "from reasonblocks_workbench.cli import main",
     ],
     ids=["client", "adapters", "commands"],
 )

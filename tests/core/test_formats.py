@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks._formats import MAX_COPIED, anthropic, langchain, openai, openai_chat, plain
+from reasonblocks.messages import MAX_COPIED, anthropic, langchain, openai, openai_chat, plain
 from reasonblocks.types import Step, ToolCall, ToolResult, Usage
 
 ANSWER = Step(

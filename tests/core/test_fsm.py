@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._fsm import TABLE, DifficultyFSM, Thresholds
+from reasonblocks.engine.fsm import TABLE, DifficultyFSM, Thresholds
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import FSMState
 

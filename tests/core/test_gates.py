@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonblocks import _gates as gates
+from reasonblocks.engine import gates
 from reasonblocks.types import Evaluation, FSMState, Injected, TierUse, TraceState
 from tests.core.world import speaks
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._patterns import Curve, SimilarityCurves
-from reasonblocks._requests import Retrieve
-from reasonblocks._session import BoundedCall, SteeringSession, Workers
-from reasonblocks._session._bounded_call import Breaker
 from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, SwitchedOff
+from reasonblocks.patterns import Curve, SimilarityCurves
+from reasonblocks.requests import Retrieve
+from reasonblocks.session import BoundedCall, SteeringSession, Workers
+from reasonblocks.session._bounded_call import Breaker
 from reasonblocks.types import JSON, ETrace, FSMState, RunInfo, Step, StepInput
 from tests.core.world import MODEL, Hang, begin, called, client, found, hanging, run, step
 
@@ -343,7 +343,7 @@ def test_an_unavailable_store_is_asked_for_standing_rules_again() -> None:
 
 @pytest.mark.parametrize("answer", [says(None), says("text"), says(()), raiser(Boom("no")), raiser(SystemExit(1))])
 def test_an_embedder_that_fails_never_reaches_the_agent(answer: Callable[..., Any]) -> None:
-    from reasonblocks.backends._local_store import LocalStore
+    from reasonblocks.backends.local_store import LocalStore
     from tests.core.world import pattern
 
     vectors = Vectors(says((1.0,)))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._routing import model_name
+from reasonblocks.engine.routing import model_name
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import Step, StepInput
 

@@ -48,8 +48,8 @@ def test_the_import_brings_no_framework_and_no_network() -> None:
 
 def test_the_shipped_calibration_is_read_when_a_client_is_made() -> None:
     code = "import sys; from reasonblocks import ReasonBlocks; {} print(*sys.modules)"
-    read = [printed(code.format(made)) & {"reasonblocks._calibration_file"} for made in ("", "ReasonBlocks();")]
-    assert read == [set(), {"reasonblocks._calibration_file"}]
+    read = [printed(code.format(made)) & {"reasonblocks.monitors.calibration"} for made in ("", "ReasonBlocks();")]
+    assert read == [set(), {"reasonblocks.monitors.calibration"}]
 
 
 def test_a_client_brings_no_framework_and_no_network() -> None:
@@ -67,5 +67,5 @@ def test_no_step_loads_a_module() -> None:
 
 
 def test_what_examples_and_parity_take_from_testing_needs_no_pytest() -> None:
-    wanted = "from reasonblocks.testing import Script, __main__, server"
+    wanted = "from reasonblocks_testing import Script, __main__, server"
     assert printed(f"import sys; sys.modules['pytest'] = None; {wanted}; print('there')") == {"there"}

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._requests import Retrieve
-from reasonblocks._session import Telemetry
-from reasonblocks.backends._http import HttpSink
-from reasonblocks.backends._jsonl_sink import JsonlSink
-from reasonblocks.backends._local_store import LocalStore
-from reasonblocks.backends._profiles import ProfileFile, ProfileMemory
-from reasonblocks.backends._sqlite_sink import SQLiteMonitorSink
+from reasonblocks.backends.http import HttpSink
+from reasonblocks.backends.jsonl_sink import JsonlSink
+from reasonblocks.backends.local_store import LocalStore
+from reasonblocks.backends.profiles import ProfileFile, ProfileMemory
+from reasonblocks.backends.sqlite_sink import SQLiteMonitorSink
 from reasonblocks.events import RunFinish, RunStart, StepEvent
 from reasonblocks.memory import CodebaseMemory
 from reasonblocks.ports import TelemetrySink
-from reasonblocks.testing.rb_api import ScriptedRbApi
+from reasonblocks.requests import Retrieve
+from reasonblocks.session import Telemetry
 from reasonblocks.types import RunInfo
+from reasonblocks_testing.rb_api import ScriptedRbApi
 from tests.core.world import RecordingSink, begin, called, pattern
 from tests.interrupts import Case, left_held
 

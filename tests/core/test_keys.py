@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reasonblocks._session import SteeringSession
 from reasonblocks.exceptions import StaleKey
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepOutcome, Usage
 from tests.core.world import (
     QUIET,

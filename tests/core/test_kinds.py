@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._requests import Retrieve
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, StepDecision
 from tests.core.world import client, pattern, run, speaks
 

@@ -12,8 +12,8 @@ import pytest
 
 from reasonblocks import LocalStore, ReasonBlocks, SteeringSession
 from reasonblocks.events import StepEvent
-from reasonblocks.testing import RecordingSink
 from reasonblocks.types import AdapterCaps, FSMState, Note, Step, StepDecision, StepInput, StepOutcome
+from reasonblocks_testing import RecordingSink
 
 NOTE = Note(id="n1", text="Leave the fixtures alone.")
 SAID = "An operator of this run says: Leave the fixtures alone."

@@ -9,8 +9,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks import _novelty as novelty
-from reasonblocks._monitors.persistence import Weights, chance
+from reasonblocks.monitors import novelty
+from reasonblocks.monitors.persistence import Weights, chance
 from reasonblocks.types import JSON, Novelty, Step, ToolCall, ToolResult
 
 WORDS = st.lists(st.sampled_from([f"word{n}" for n in range(40)]), min_size=2, max_size=30)

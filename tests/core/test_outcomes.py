@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import JsonlSink, SQLiteMonitorSink
-from reasonblocks._outcomes import ABANDONED, OutcomeKind, failure_of, kind_of, outcome_of, parts_of
-from reasonblocks._recovery import Judging, has_ended_well
+from reasonblocks.engine.recovery import Judging, has_ended_well
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.ports import TelemetrySink
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import StepInput, StepOutcome
+from reasonblocks.types.outcomes import ABANDONED, OutcomeKind, failure_of, kind_of, outcome_of, parts_of
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.core.world import client
 
 

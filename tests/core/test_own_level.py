@@ -5,9 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks._json import evolve
-from reasonblocks._monitors.builtin import Calibration
-from reasonblocks._own_level import (
+from reasonblocks.engine.own_level import (
     COMPOSITE,
     DIFFICULTY,
     FLAGGED,
@@ -24,8 +22,10 @@ from reasonblocks._own_level import (
     thresholds_of,
     with_own_level,
 )
-from reasonblocks.calibration import shipped
+from reasonblocks.monitors.builtin import Calibration
 from reasonblocks.types import Evaluation
+from reasonblocks.util.json import evolve
+from reasonblocks_workbench.calibration import shipped
 
 
 def lasting(calibration: Calibration) -> float:

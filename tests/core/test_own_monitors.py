@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks._render import FRAME, INJECTION_BYTES
-from reasonblocks._session import SteeringSession
 from reasonblocks.exceptions import BadAnswer, ProtocolError
+from reasonblocks.render import FRAME
+from reasonblocks.render.guidance import INJECTION_BYTES
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import JSON, RunInfo, Step, StepInput, StepLogEntry
 from tests.core.test_guests import Boom
 from tests.core.world import MODEL, begin, called, hanging, run, step

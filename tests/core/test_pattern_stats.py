@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from reasonblocks._recovery import JUDGED_AFTER
-from reasonblocks.backends._pattern_stats import MAX_RUNS, PatternStats
+from reasonblocks.backends.pattern_stats import MAX_RUNS, PatternStats
+from reasonblocks.engine.recovery import JUDGED_AFTER
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.types import JSON, Doubt
 

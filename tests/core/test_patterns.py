@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks._json import evolve
-from reasonblocks._monitors import MONITORS
-from reasonblocks._monitors.kinds import KINDS, TYPES
-from reasonblocks._patterns import Curve, best, checked, fits, pattern_of, revised, standing, visible
-from reasonblocks._requests import Retrieve
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.monitors import MONITORS
+from reasonblocks.monitors.kinds import KINDS, TYPES
+from reasonblocks.patterns import Curve, best, checked, fits, pattern_of, revised, standing, visible
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Pattern
+from reasonblocks.util.json import evolve
 
 NOW = "2026-01-01T00:00:00+00:00"
 LESSON = Pattern(id="a", tier="e2", exemplars=("text",), created_at=NOW)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks._render import place, steered_request, with_message, with_tail
+from reasonblocks.render import place, steered_request, with_message, with_tail
 from reasonblocks.types import (
     AdapterCaps,
     FSMState,

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks._outcomes import ABANDONED
-from reasonblocks._own_level import COMPOSITE, MAX_RUNS, MIN_RUNS
-from reasonblocks._replay import OtherRuns
-from reasonblocks.backends._profiles import MAX_IN_MEMORY, ProfileFile, ProfileMemory
+from reasonblocks.backends.profiles import MAX_IN_MEMORY, ProfileFile, ProfileMemory
+from reasonblocks.engine.own_level import COMPOSITE, MAX_RUNS, MIN_RUNS
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.types import StepInput
+from reasonblocks.types.outcomes import ABANDONED
+from reasonblocks_workbench.replay import OtherRuns
 from tests.core.world import begin, called, client, run, speaks, step, through_json
 
 AGENT = ("default", "clerk", "coding")
@@ -238,7 +238,7 @@ def test_nothing_of_a_runs_text_is_in_the_file(path: Path) -> None:
 
 ADD = """
 import sys
-from reasonblocks.backends._profiles import ProfileFile
+from reasonblocks.backends.profiles import ProfileFile
 from reasonblocks.exceptions import Unavailable
 file = ProfileFile(sys.argv[1])
 for number in range(40):

@@ -8,20 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._render import (
+from reasonblocks.render import FRAME, place
+from reasonblocks.render.guidance import (
     CONTEXT_CHARS,
     FORMS,
-    FRAME,
     INJECTION_BYTES,
     family,
     fit,
     guidance,
     monitor_injection,
-    place,
     render_pattern,
-    sanitise,
     tier_injections,
 )
+from reasonblocks.render.sanitise import sanitise
 from reasonblocks.types import AdapterCaps, Injection, StepInput, Tier
 from tests.core.world import begin, client, found, pattern, speaks, text_bytes
 

@@ -15,15 +15,14 @@ from typing import Any
 import pytest
 
 from reasonblocks import LocalStore
-from reasonblocks._patterns import Curve, SimilarityCurves
-from reasonblocks._requests import Retrieve
-from reasonblocks._session import SteeringSession
-from reasonblocks._text import words
 from reasonblocks.backends.embed import CallableEmbedder
 from reasonblocks.exceptions import Unavailable
+from reasonblocks.patterns import Curve, SimilarityCurves
+from reasonblocks.requests import Retrieve
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import ETrace, StepInput
-
-from .world import ScriptedStore, begin, called, client, found, pattern, run, speaks, step
+from reasonblocks.util.text import words
+from tests.core.world import ScriptedStore, begin, called, client, found, pattern, run, speaks, step
 
 
 class TwoFaces:

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._session import SteeringSession
 from reasonblocks.adapters import HeldRun, Runs, SteeringHandle, view_of
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError, ProtocolError
+from reasonblocks.session import SteeringSession
 from tests.core.world import RecordingSink, client, run
 
 ABANDONED = "failure: abandoned"

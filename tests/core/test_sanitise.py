@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._render import sanitise
-from reasonblocks._render._sanitise import LONGEST, ROLE_LINE, TOKEN
+from reasonblocks.render.sanitise import LONGEST, ROLE_LINE, TOKEN, sanitise
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 

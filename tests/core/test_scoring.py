@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._fsm import DifficultyFSM
-from reasonblocks._novelty import observe
-from reasonblocks._scoring import LEVEL_STEPS, MAX_STALL, SHIPPED_LEVEL, calm_of, parts_of, score, score_text
+from reasonblocks.engine.fsm import DifficultyFSM
+from reasonblocks.engine.scoring import LEVEL_STEPS, MAX_STALL, calm_of, parts_of, score, score_text
+from reasonblocks.monitors.calibration import SHIPPED_LEVEL
+from reasonblocks.monitors.novelty import observe
 from reasonblocks.types import (
     DifficultyParts,
     FSMState,

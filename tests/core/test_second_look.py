@@ -11,8 +11,8 @@ import pytest
 from reasonblocks import LocalStore, ReasonBlocks, SteeringSession
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError, ProtocolError
-from reasonblocks.testing import RecordingSink
 from reasonblocks.types import Doubt, Evaluation, Step, StepDecision, StepInput, StepOutcome, Usage
+from reasonblocks_testing import RecordingSink
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT, FAILS, HONEST, PASSES, UNCHECKED, spoken
 from tests.core.world import ScriptedEvaluator, ScriptedReasonBlocks, found, through_json
 from tests.core.world import client as scripted

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from reasonblocks import QdrantStore, ReasonBlocks, StepInput
-from reasonblocks._config import configure
 from reasonblocks.backends.embed import OpenAIEmbedder
-from reasonblocks.cli import main
 from reasonblocks.exceptions import ConfigError, Unavailable
+from reasonblocks.options import configure
+from reasonblocks_workbench.cli import main
 
 KEYS = ("sk-very-secret-value", "rb_live_very_secret")
 URL = "http://someone:rb_live_very_secret@127.0.0.1:9/path?key=sk-very-secret-value"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._session import SteeringSession
 from reasonblocks.events import RunFinish, RunStart
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import AdapterCaps, Step, StepInput, StepLogEntry, StepOutcome, ToolCall, Usage
 from tests.core.world import MODEL, RecordingSink, begin, called, client, found, run, speaks, step
 

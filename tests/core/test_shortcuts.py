@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks import _json as json_form
-from reasonblocks import _scoring as scoring
-from reasonblocks._json import canonical, evolve
-from reasonblocks._monitors import arguments, indicators, outcome, roles
-from reasonblocks._text import _WORD, bounded, clip, size, words
+from reasonblocks.engine import scoring
+from reasonblocks.monitors import arguments, indicators, outcome, roles
 from reasonblocks.types import JSON, Step
+from reasonblocks.util import json as json_form
+from reasonblocks.util.json import canonical, evolve
+from reasonblocks.util.text import _WORD, bounded, clip, size, words
 
 PIECES = (
     "a the 0 12 3 FAIL FAILED fail failed error errors=1 failures:2 1 ok OK 3 passed Success PASS no issues found all "

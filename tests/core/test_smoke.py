@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reasonblocks import FSMState, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult
 from reasonblocks.backends.embed import StaticEmbedder
-from reasonblocks.calibration import shipped
+from reasonblocks_workbench.calibration import shipped
 
 
 def test_a_hand_written_loop_is_steered() -> None:

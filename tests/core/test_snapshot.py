@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._session import SteeringSession
 from reasonblocks.exceptions import ConfigError, SnapshotError
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import (
     JSON,
     ETrace,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._engine._control import is_stalled
+from reasonblocks.engine.control import is_stalled
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.exceptions import BadAnswer, ConfigError, ProtocolError, RunStopped
 from reasonblocks.types import AdapterCaps, FSMState, Injected, StepInput, StepRecord, TraceState

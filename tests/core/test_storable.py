@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._json import storable
-from reasonblocks._snapshot import decode, encode
 from reasonblocks.exceptions import ConfigError, SnapshotError
+from reasonblocks.session.snapshot import decode, encode
 from reasonblocks.types import FSMState, RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks.util.json import storable
 
 LEVELS_AROUND = 8
 """Of a snapshot, around what a caller's code gives."""

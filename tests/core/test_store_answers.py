@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks._requests import Retrieve
 from reasonblocks.exceptions import BadAnswer, ConfigError
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Evaluation, Pattern, StepInput
 from tests.core.test_snapshot import HOSTILE, MOST, Greedy, hostile_step
 from tests.core.world import begin, called, client, code_bytes, found, hanging, pattern, run, speaks, through_json

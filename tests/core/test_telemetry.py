@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import JsonlSink, SQLiteMonitorSink
-from reasonblocks._session import SteeringSession, Telemetry
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
+from reasonblocks.session import SteeringSession, Telemetry
 from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome, ToolCall
 from tests.core.world import Hang, RecordingSink, begin, called, client, hanging, run, speaks, step, through_json
 

@@ -8,17 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from reasonblocks._json import compact
-from reasonblocks._requests import Retrieve
-from reasonblocks._session import SteeringSession
-from reasonblocks.testing._golden import Golden, World, load_golden
-from reasonblocks.testing._scripted import (
-    RecordingSink,
-    ScriptedEvaluator,
-    ScriptedReasonBlocks,
-    ScriptedStore,
-    scripted_scorer,
-)
+from reasonblocks.requests import Retrieve
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import (
     JSON,
     ETrace,
@@ -31,6 +22,15 @@ from reasonblocks.types import (
     ToolCall,
     ToolResult,
     Usage,
+)
+from reasonblocks.util.json import compact
+from reasonblocks_testing._golden import Golden, World, load_golden
+from reasonblocks_testing._scripted import (
+    RecordingSink,
+    ScriptedEvaluator,
+    ScriptedReasonBlocks,
+    ScriptedStore,
+    scripted_scorer,
 )
 
 __all__ = [

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._render import FRAME
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked, ScriptedServer
+from reasonblocks.render import FRAME
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked, ScriptedServer
 
 ROOT = Path(__file__).parents[2]
 MISSING = [name for name in ("agents", "reasonblocks_openai_agents") if importlib.util.find_spec(name) is None]

@@ -21,10 +21,10 @@ import pytest
 from loop_agent import SCRIPT, SYSTEM_PROMPT, TASK, run_tools
 
 from reasonblocks import ReasonBlocks, SteeringSession, StepLogEntry
-from reasonblocks._render import FRAME
 from reasonblocks.exceptions import RunStopped
-from reasonblocks.testing import LoopHarness, Script, Turn, tool_call
-from reasonblocks.testing.server import Asked, ScriptedServer
+from reasonblocks.render import FRAME
+from reasonblocks_testing import LoopHarness, Script, Turn, tool_call
+from reasonblocks_testing.server import Asked, ScriptedServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = ["openai_loop.py", "anthropic_loop.py"]

@@ -13,8 +13,8 @@ from textwrap import dedent
 import pytest
 
 import reasonblocks.adapters
-from reasonblocks.testing import Harness
 from reasonblocks.types import AdapterCaps, StepInput, StepOutcome
+from reasonblocks_testing import Harness
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "examples/adapter_template"

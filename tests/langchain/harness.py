@@ -19,10 +19,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._render import FRAME
-from reasonblocks.testing import Ran, Script, Seen, Turn
+from reasonblocks.render import FRAME
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_langchain import SteeringMiddleware, middleware
+from reasonblocks_testing import Ran, Script, Seen, Turn
 from tests.langchain.scripted import ScriptedModel
 from tests.whole import WHOLE
 

@@ -9,9 +9,9 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from reasonblocks.testing import Turn
-from reasonblocks.testing.server import ScriptedServer
 from reasonblocks_langchain import middleware
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import ScriptedServer
 from tests.langchain.world import agent
 from tests.steered import steering
 

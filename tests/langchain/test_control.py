@@ -18,11 +18,11 @@ from langgraph.graph.state import CompiledStateGraph
 from reasonblocks.adapters import RunView
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing import RecordingSink, Turn, tool_call
-from reasonblocks.testing.server import ScriptedServer
 from reasonblocks.types import Injection
 from reasonblocks_langchain import SteeringMiddleware, middleware
-from reasonblocks_langchain._middleware import NO_CONFIG
+from reasonblocks_langchain.steering_middleware import NO_CONFIG
+from reasonblocks_testing import RecordingSink, Turn, tool_call
+from reasonblocks_testing.server import ScriptedServer
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
 from tests.langchain.world import QUESTION, agent, looks, thread
 from tests.steered import steering

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, messages_to_dict
 
-from reasonblocks._formats.content import text_of
-from reasonblocks._formats.langchain import reasoning_of, usage_of
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.messages.content import text_of
+from reasonblocks.messages.langchain import reasoning_of, usage_of
 from reasonblocks.types import Step, ToolCall, Usage
 from reasonblocks_langchain._convert import completed_step, newest_answer, outcome_of, task_of
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 
 def answer(id: str, content: object = "", **fields: object) -> AIMessage:

@@ -13,9 +13,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 
-from reasonblocks.testing import RecordingSink
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from reasonblocks_langchain._failures import WATCH
+from reasonblocks_testing import RecordingSink
 from tests.langchain.scripted import ScriptedModel, by_position, calls
 from tests.langchain.world import QUESTION, agent, crash, look, looks, thread
 from tests.steered import steering

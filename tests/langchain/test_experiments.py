@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing._world import client
 from reasonblocks_langchain import middleware
+from reasonblocks_testing._world import client
 from tests.langchain.scripted import ScriptedModel, by_position, calls
 from tests.langchain.world import QUESTION, agent, looks
 

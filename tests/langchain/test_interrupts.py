@@ -21,8 +21,8 @@ from langgraph.types import Command
 from reasonblocks.adapters import RunView
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing import RecordingSink
 from reasonblocks_langchain import SteeringMiddleware, middleware
+from reasonblocks_testing import RecordingSink
 from tests.langchain.scripted import ScriptedModel, Turn, by_position, calls, in_order
 from tests.langchain.world import QUESTION, agent, looks, thread
 from tests.steered import steering

@@ -20,9 +20,9 @@ from langchain_core.messages.content import (
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.events import StepEvent, completed_of
-from reasonblocks.testing import RecordingSink
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks_langchain._convert import completed_step, task_of
+from reasonblocks_testing import RecordingSink
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.langchain.scripted import ScriptedModel, by_position
 from tests.langchain.world import QUESTION, agent, looks
 from tests.pictures import CONTENTS, OTHER, PDF, PNG, data, name

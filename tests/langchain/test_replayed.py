@@ -14,11 +14,11 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, message
 from langchain_core.tools import StructuredTool, ToolException
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks._replay import replay
-from reasonblocks._session import SteeringSession
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.session import SteeringSession
 from reasonblocks.types import StepLogEntry
 from reasonblocks_langchain import middleware
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.langchain.scripted import ScriptedModel, Turn, by_position, in_order
 from tests.langchain.world import QUESTION, agent, look
 

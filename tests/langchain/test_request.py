@@ -10,8 +10,8 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from reasonblocks.types import FSMState, StepDecision
-from reasonblocks_langchain._models import chat_model, model_name, takes_cache_control
 from reasonblocks_langchain._request import steer, with_message, with_tail, without_foreign_thinking
+from reasonblocks_langchain.models import chat_model, model_name, takes_cache_control
 from tests.langchain.scripted import ScriptedModel
 
 SAID = StepDecision(step=1, fsm_state=FSMState.NORMAL, guidance="[REASONBLOCKS]\nLook up.", placement="system")

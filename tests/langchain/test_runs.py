@@ -17,9 +17,9 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import ConfigError, ProtocolError
-from reasonblocks.testing import ScriptedStore
 from reasonblocks.types import FSMState
 from reasonblocks_langchain import SteeringMiddleware, middleware
+from reasonblocks_testing import ScriptedStore
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
 from tests.langchain.world import QUESTION, agent, looks, thread
 from tests.steered import steering
@@ -310,7 +310,10 @@ def test_the_public_names_are_those_listed() -> None:
 
     assert reasonblocks_langchain.SteeringMiddleware is SteeringMiddleware
     assert reasonblocks_langchain.__all__ == [
+        "RequestPart",
+        "SavingPlan",
         "SteeringMiddleware",
+        "TokenSaving",
         "TokenSavingMiddleware",
         "memory_tools",
         "middleware",

@@ -9,9 +9,9 @@ import pytest
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from reasonblocks._render import FRAME
-from reasonblocks.testing import ConformanceSuite
+from reasonblocks.render import FRAME
 from reasonblocks_langchain import SteeringMiddleware, middleware
+from reasonblocks_testing import ConformanceSuite
 from tests.langchain.harness import LangChainHarness
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import convert_to_openai_messages, messages_to_dict
 
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.langchain.scripted import ScriptedModel, by_position
 from tests.langchain.world import QUESTION, agent, looks
 

@@ -24,13 +24,13 @@ from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from reasonblocks import ReasonBlocks, SavingPlan, Step, TokenSaving
+from reasonblocks import ReasonBlocks, Step
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import JSON, RunInfo
-from reasonblocks_langchain import TokenSavingMiddleware
+from reasonblocks_langchain import SavingPlan, TokenSaving, TokenSavingMiddleware
 from reasonblocks_langchain._request import with_tail
-from reasonblocks_langchain._request_parts import FILE_BYTES, IMAGE_BYTES, request_parts
-from reasonblocks_langchain._saving import CHANNEL
+from reasonblocks_langchain.saving._request_parts import FILE_BYTES, IMAGE_BYTES, request_parts
+from reasonblocks_langchain.saving.middleware import CHANNEL
 from tests.langchain.scripted import Script, ScriptedModel, by_position, calls, in_order
 from tests.langchain.world import QUESTION, agent, look, thread
 

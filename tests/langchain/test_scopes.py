@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from reasonblocks.testing import RecordingSink
 from reasonblocks_langchain import SteeringMiddleware, middleware
+from reasonblocks_testing import RecordingSink
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
 from tests.langchain.world import QUESTION, agent, crash, looks
 from tests.steered import steering

@@ -15,9 +15,9 @@ from pydantic import BaseModel
 
 from reasonblocks import LocalStore, ReasonBlocks
 from reasonblocks.events import RunFinish
-from reasonblocks.testing import RecordingSink, Turn, tool_call
-from reasonblocks.testing.server import ScriptedServer
 from reasonblocks_langchain import SteeringMiddleware, middleware
+from reasonblocks_testing import RecordingSink, Turn, tool_call
+from reasonblocks_testing.server import ScriptedServer
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
 from tests.langchain.scripted import Turn as Said
 from tests.langchain.test_control import WAYS, Ends, Invoke

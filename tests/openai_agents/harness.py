@@ -37,15 +37,15 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from pydantic import BaseModel
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._formats.content import text_of
 from reasonblocks.adapters import RoutedModels, RunOptions
-from reasonblocks.testing import Ran, Script, Seen, Turn
-from reasonblocks.testing.server import Asked, ScriptedServer
+from reasonblocks.messages.content import text_of
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, openai_run_sync, steering_of
 from reasonblocks_openai_agents._config import Steering, new_run
 from reasonblocks_openai_agents._hooks import HooksOfRun
 from reasonblocks_openai_agents._model import as_model
+from reasonblocks_testing import Ran, Script, Seen, Turn
+from reasonblocks_testing.server import Asked, ScriptedServer
 from tests.openai_agents.world import body_of, plain_requests
 from tests.whole import WHOLE
 

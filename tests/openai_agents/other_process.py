@@ -13,8 +13,8 @@ from typing import Any
 
 from agents import Agent, RunState, function_tool
 
-from reasonblocks.testing.server import Answer
 from reasonblocks_openai_agents import SteeredRun, steering_of
+from reasonblocks_testing.server import Answer
 from tests.openai_agents.world import TASK, Place, by_model, call, fixer, looks, place, said
 from tests.steered import steering
 

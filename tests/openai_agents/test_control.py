@@ -20,10 +20,10 @@ from agents import (
 from pydantic import BaseModel
 
 from reasonblocks.exceptions import ConfigError, RunStopped
-from reasonblocks.testing import RecordingSink, ScriptedReasonBlocks, Turn
-from reasonblocks.testing.server import Answer
 from reasonblocks.types import Injection
 from reasonblocks_openai_agents import openai_hooks, openai_model, openai_run_streamed, steering_of
+from reasonblocks_testing import RecordingSink, ScriptedReasonBlocks, Turn
+from reasonblocks_testing.server import Answer
 from tests.openai_agents.other_process import alone, approved
 from tests.openai_agents.world import (
     TASK,

@@ -26,8 +26,8 @@ from openai.types.responses.response_reasoning_item import Summary
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails, ResponseUsage
 from pydantic import BaseModel
 
-from reasonblocks._formats.content import text_of
-from reasonblocks._formats.openai import answer_of, local_call_ids, usage_of
+from reasonblocks.messages.content import text_of
+from reasonblocks.messages.openai import answer_of, local_call_ids, usage_of
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
 from tests.pictures import PNG, data, name, url
 

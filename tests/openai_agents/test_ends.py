@@ -18,8 +18,8 @@ from agents import (
 )
 from pydantic import BaseModel
 
-from reasonblocks.testing import Turn
 from reasonblocks_openai_agents import SteeredRun, openai_run_streamed, steering_of
+from reasonblocks_testing import Turn
 from tests.openai_agents.world import (
     TASK,
     Judged,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing._world import client
 from reasonblocks_openai_agents import SteeredRun, openai_hooks, steering_of
+from reasonblocks_testing._world import client
 from tests.openai_agents.world import as_tool, asking, by_model, fixer, in_turn, look, looks, named, place, said
 
 ARMS = [("d", "on", "steer"), ("a", "off", "observe")]

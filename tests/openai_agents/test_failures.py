@@ -20,9 +20,9 @@ from agents import (
 from openai import APIStatusError, BadRequestError, InternalServerError
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import Turn
-from reasonblocks.testing.server import Asked, ProviderError
 from reasonblocks_openai_agents import SteeredRun, openai_model, openai_run, openai_run_streamed, steering_of
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import Asked, ProviderError
 from tests.openai_agents.world import (
     TASK,
     Judged,

@@ -21,9 +21,9 @@ from agents import (
     tool_output_guardrail,
 )
 
-from reasonblocks.testing import Turn
-from reasonblocks.testing.server import Asked
 from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, steering_of
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import Asked
 from tests.openai_agents.world import (
     TASK,
     Judged,

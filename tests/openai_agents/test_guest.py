@@ -14,8 +14,8 @@ from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterA
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import Unavailable
-from reasonblocks.testing import RecordingSink
 from reasonblocks_openai_agents import openai_hooks, openai_model, steering_of
+from reasonblocks_testing import RecordingSink
 from tests.openai_agents.world import (
     PROMPT,
     Judged,

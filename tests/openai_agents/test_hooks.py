@@ -12,9 +12,9 @@ from agents import Agent, AgentHooks, MaxTurnsExceeded, RunHooks, RunState, func
 from openai import BadRequestError
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked
 from reasonblocks_openai_agents import RecordingHooks, openai_hooks, steering_of
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked
 from tests.openai_agents.other_process import alone
 from tests.openai_agents.world import (
     PROMPT,

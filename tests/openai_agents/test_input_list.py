@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from reasonblocks import JsonlSink
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.openai_agents.world import TASK, call, crash, every_way, fixer, in_turn, look, place, said
 from tests.steered import steering
 

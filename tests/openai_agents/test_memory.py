@@ -16,8 +16,8 @@ from reasonblocks.backends.embed import HashEmbedder
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.memory import memory_tools as described
 from reasonblocks.memory import recalled_text
-from reasonblocks.testing import Turn, tool_call
 from reasonblocks_openai_agents import memory_tools, steering_of
+from reasonblocks_testing import Turn, tool_call
 from tests.findings import FailingFindings
 from tests.openai_agents.world import Place, by_model, call, every_way, fixer, in_turn, look, place, said
 from tests.steered import steering, unguided

@@ -12,9 +12,9 @@ import pytest
 from agents import ItemHelpers, ToolOutputFileContent, ToolOutputImage, ToolOutputText
 from openai.types.responses import ResponseFunctionToolCall
 
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import ToolResult
 from reasonblocks_openai_agents._convert import ToolCalls, completed_step, task_of
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.pictures import CONTENTS, OTHER, PDF, PNG, data, name, url
 
 CALL = ResponseFunctionToolCall(call_id="c", name="look", arguments="{}", type="function_call", id="f")

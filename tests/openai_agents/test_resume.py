@@ -13,8 +13,8 @@ import pytest
 from agents import Agent, RunState
 
 from reasonblocks.exceptions import SnapshotError
-from reasonblocks.testing import RecordingSink
 from reasonblocks_openai_agents import SteeredRun, steering_of
+from reasonblocks_testing import RecordingSink
 from tests.openai_agents.other_process import ANSWERS, CALLS, KINDS, PARTS, alone, approved, is_over, part
 from tests.openai_agents.world import (
     WAYS,

@@ -10,8 +10,8 @@ from agents import Model, ModelProvider, ModelSettings, OpenAIChatCompletionsMod
 from agents.models import get_default_model_settings
 from openai.types.shared import Reasoning
 
-from reasonblocks.testing import Turn, tool_call
 from reasonblocks_openai_agents import openai_model, steering_of
+from reasonblocks_testing import Turn, tool_call
 from tests.openai_agents.world import (
     Place,
     call,

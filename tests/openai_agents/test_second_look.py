@@ -24,11 +24,11 @@ from agents import (
 from openai import BadRequestError
 from pydantic import BaseModel
 
-from reasonblocks._requests import Evaluate
-from reasonblocks.testing import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks, Turn
-from reasonblocks.testing.server import Asked
+from reasonblocks.requests import Evaluate
 from reasonblocks.types import Doubt, Evaluation
 from reasonblocks_openai_agents import SteeredRun, openai_model, openai_run_streamed, steering_of
+from reasonblocks_testing import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks, Turn
+from reasonblocks_testing.server import Asked
 from tests.openai_agents.other_process import alone, approved
 from tests.openai_agents.world import (
     TASK,

@@ -10,9 +10,9 @@ import pytest
 from agents import Agent, ModelRetrySettings, ModelSettings, retry_policies
 from openai import BadRequestError, InternalServerError
 
-from reasonblocks.testing import Turn
-from reasonblocks.testing.server import Asked, ProviderError
 from reasonblocks_openai_agents import SteeredRun, openai_model, steering_of
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import Asked, ProviderError
 from tests.openai_agents.world import (
     PROMPT,
     TASK,

@@ -11,11 +11,11 @@ from agents import function_tool
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked
 from reasonblocks.types import Step, ToolCall, ToolResult
 from reasonblocks_openai_agents import SteeredRun, openai_hooks, openai_model, steering_of
 from reasonblocks_openai_agents._convert import TOOL_FAILED, completed_step, newest_call_id, task_of
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked
 from tests.openai_agents.world import (
     as_tool,
     by_model,

@@ -11,8 +11,6 @@ from agents import Agent, Runner, function_tool
 from agents.tool_context import ToolContext
 from openai import BadRequestError
 
-from reasonblocks.testing import Turn
-from reasonblocks.testing.server import Answer, Asked
 from reasonblocks_openai_agents import (
     SteeredRun,
     openai_model,
@@ -21,6 +19,8 @@ from reasonblocks_openai_agents import (
     openai_run_sync,
     steering_of,
 )
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import Answer, Asked
 from tests.openai_agents.world import (
     Place,
     as_tool,

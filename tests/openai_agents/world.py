@@ -31,10 +31,10 @@ from openai.resources.chat.completions import completions
 from openai.resources.responses import responses
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Answer, Asked, ScriptedServer
 from reasonblocks.types import Step, Usage
 from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, openai_run_sync
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Answer, Asked, ScriptedServer
 
 SDK = tuple(int(part) for part in version("openai-agents").split(".")[:2])
 TASK = "Fix the failing tests."

@@ -10,10 +10,10 @@ from _outcome.backend import Message
 from _outcome.clients import client_for
 from _outcome.tasks.house import House
 
-from reasonblocks._monitors.forms import Form
-from reasonblocks._monitors.untried import Alternatives
-from reasonblocks._render import FRAME
-from reasonblocks.starter import starter_patterns
+from reasonblocks.monitors.forms import Form
+from reasonblocks.monitors.untried import Alternatives
+from reasonblocks.patterns.starter import starter_patterns
+from reasonblocks.render import FRAME
 from reasonblocks.types import FSMState, Injection, StepDecision, StepInput
 from tests.outcome.played import Cells
 

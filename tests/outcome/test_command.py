@@ -17,10 +17,10 @@ from _outcome.through import FRAMEWORKS, Endpoint
 from _outcome.through.task import Task
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.cli import main as reasonblocks
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked, ProviderError, ScriptedServer
 from reasonblocks.types import Usage
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer
+from reasonblocks_workbench.cli import main as reasonblocks
 
 MODEL = "agent-model"
 SMALL = ("--seeds", "1", "--samples", "1", "--out", "pilot")

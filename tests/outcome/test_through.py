@@ -19,9 +19,9 @@ from own_outcome_task import Meeting
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing import Turn, tool_call
-from reasonblocks.testing.server import Asked, ProviderError, ScriptedServer
 from reasonblocks.types import Usage
+from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer
 
 SEED = 3
 KEY = "a-secret-key"

@@ -11,10 +11,10 @@ from _outcome.rows import Made, Row
 from _outcome.transcripts import records, write
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._replay import replay
-from reasonblocks.cli import main
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Step, ToolCall, ToolResult
+from reasonblocks_workbench.cli import main
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.outcome.made import shadow
 
 STUCK = tuple([Made(name="go", arguments={"room": "attic"}, output="no such room", is_error=True, thought="Up.")] * 6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from reasonblocks.testing._parity import LIVE_ONLY, entry_differences, run_differences
+from reasonblocks_testing._parity import LIVE_ONLY, entry_differences, run_differences
 from tests.parity.exchange import Line, ParityFile
 
 __all__ = ["LIVE_ONLY", "differences", "entry_differences"]

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 import reasonblocks
-from reasonblocks._files import loads
-from reasonblocks.testing import Harness, write_parity
-from reasonblocks.testing._parity import caps_of
 from reasonblocks.types import AdapterCaps
+from reasonblocks.util.files import loads
+from reasonblocks_testing import Harness, write_parity
+from reasonblocks_testing._parity import caps_of
 from tests.parity.runs import CORPUS, GOLDEN, RECORDED, ROOT, parity_runs, skip_if_not_recorded
 
 VARIABLE = "REASONBLOCKS_PARITY"

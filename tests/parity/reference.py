@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from reasonblocks.testing import LoopHarness, ParityRun, parity_lines
-from reasonblocks.testing._parity import Runner, without_errors
 from reasonblocks.types import AdapterCaps
+from reasonblocks_testing import LoopHarness, ParityRun, parity_lines
+from reasonblocks_testing._parity import Runner, without_errors
 from tests.parity.exchange import Line
 from tests.parity.runs import parity_runs, skip_if_not_recorded
 

@@ -11,9 +11,9 @@ import pytest
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.ports import TelemetrySink
-from reasonblocks.testing import Golden, ParityRun, World, load_golden
-from reasonblocks.testing._parity_runs import LONG, PATIENCE_MS, long_runs, recorded_run, sayable
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks_testing import Golden, ParityRun, World, load_golden
+from reasonblocks_testing._parity_runs import LONG, PATIENCE_MS, long_runs, recorded_run, sayable
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._render import place
-from reasonblocks._replay import replay
-from reasonblocks._session._log import entry_of
-from reasonblocks.testing import Golden, LoopHarness, Ran, Script, Seen, World, load_golden
-from reasonblocks.traces import RecordedRun
+from reasonblocks.render import place
+from reasonblocks.session._log import entry_of
 from reasonblocks.types import StepDecision
+from reasonblocks_testing import Golden, LoopHarness, Ran, Script, Seen, World, load_golden
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun
 from tests.parity.compare import LIVE_ONLY, entry_differences
 from tests.parity.conftest import Tally
 from tests.parity.reference import core, entries

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.testing import LoopHarness, ParityRun, Turn, write_parity
+from reasonblocks_testing import LoopHarness, ParityRun, Turn, write_parity
 from tests.parity.compare import differences, entry_differences
 from tests.parity.exchange import Line, ParityFile, digest, files_of, module_of, read
 from tests.parity.reference import core

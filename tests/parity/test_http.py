@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.backends._local import LocalEvaluator
-from reasonblocks.calibration import shipped
+from reasonblocks.backends.local import LocalEvaluator
 from reasonblocks.ports import Evaluate, TelemetrySink
-from reasonblocks.testing import LoopHarness, ParityRun, RecordingSink, parity_lines
-from reasonblocks.testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, recorded, shared_out
-from reasonblocks.testing._parity import run_differences
-from reasonblocks.testing._parity_runs import LESSONS, LONG, long_runs, store_of
-from reasonblocks.testing.rb_api import ScriptedRbApi
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Evaluation, Memories
+from reasonblocks_testing import LoopHarness, ParityRun, RecordingSink, parity_lines
+from reasonblocks_testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, recorded, shared_out
+from reasonblocks_testing._parity import run_differences
+from reasonblocks_testing._parity_runs import LESSONS, LONG, long_runs, store_of
+from reasonblocks_testing.rb_api import ScriptedRbApi
+from reasonblocks_workbench.calibration import shipped
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.parity.conftest import Tally
 from tests.parity.runs import CORPUS
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks._files import loads
 from reasonblocks.adapters import ADAPTERS
+from reasonblocks.util.files import loads
 from tests.foreign import failed, install_over_ours, refusal
 
 ROOT = Path(__file__).parents[2]

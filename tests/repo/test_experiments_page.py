@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._config import _experiment
 from reasonblocks.events import RunFinish
-from reasonblocks.traces import RunLog, read_logs
-from reasonblocks_server import _experiments
+from reasonblocks.options import _experiment
+from reasonblocks_server import experiments
+from reasonblocks_workbench.traces import RunLog, read_logs
 
 PAGE = (Path(__file__).parents[2] / "docs/experiments.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -54,7 +54,7 @@ def test_the_example_of_an_outcome_records_a_failure(
 
 
 def test_its_numbers_are_those_of_the_code() -> None:
-    numbers = (_experiment.ID_BYTES, _experiment.DEFAULT_FRACTION, _experiments.MIN_UNITS, _experiments.BROKEN_BELOW)
+    numbers = (_experiment.ID_BYTES, _experiment.DEFAULT_FRACTION, experiments.MIN_UNITS, experiments.BROKEN_BELOW)
     assert numbers == (200, 0.5, 30, 0.001)
     for words in ("up to 200 bytes", "0.5 by default", "fewer than 30 units", "p < 0.001"):
         assert words in PAGE
@@ -74,12 +74,12 @@ def chances(success: float, units: int) -> list[float]:
 def test_so_many_units_find_the_effect_four_times_in_five(success: float, units: int) -> None:
     """Exactly: the sum over all pairs of counts with a chance worth counting."""
     steered, observed = chances(success, units), chances(0.6, units)
-    intervals = [_experiments.wilson(wins / units, units) for wins in range(units + 1)]
+    intervals = [experiments.wilson(wins / units, units) for wins in range(units + 1)]
     power = sum(
         one * other
         for wins, one in enumerate(steered) if one > 1e-6
         for losses, other in enumerate(observed) if other > 1e-6
-        and _experiments.newcombe(intervals[wins], intervals[losses]).low > 0
+        and experiments.newcombe(intervals[wins], intervals[losses]).low > 0
     )  # fmt: skip
     assert power == pytest.approx(0.8, abs=0.02)
 

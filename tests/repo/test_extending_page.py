@@ -24,10 +24,10 @@ from reasonblocks import (
     ToolCall,
     ToolResult,
 )
-from reasonblocks.cli import main as reasonblocks_command
 from reasonblocks.exceptions import BadAnswer, ConfigError
-from reasonblocks.testing import ScriptedReasonBlocks
 from reasonblocks.types import StepDecision
+from reasonblocks_testing import ScriptedReasonBlocks
+from reasonblocks_workbench.cli import main as reasonblocks_command
 
 PAGE = (Path(__file__).parents[2] / "docs/extending.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))

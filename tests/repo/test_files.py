@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MACHINE_PATH = re.compile(r"(?<![\w./~-])/(?:root|work|opt|home/[\w.-]+|Users/[\w.-]+)/[\w.-]")
-SHOWN_ON_PURPOSE = {"tests/core/learning/secrets_in_runs.py": "home folders, whose users' names are masked or stay"}
+SHOWN_ON_PURPOSE = {
+    "tests/workbench/learning/secrets_in_runs.py": "home folders, whose users' names are masked or stay"
+}
 """Files that may show such a path, by their path from the root: the reason."""
 BENCHMARKS = sorted(path.name for path in ROOT.glob("benchmarks/[!_]*.py"))
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from reasonblocks.testing import ConformanceSuite
+from reasonblocks_testing import ConformanceSuite
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/frameworks.md").read_text(encoding="utf-8")

@@ -23,10 +23,10 @@ from _monitors.sources import CLOSED, Source, read_sources
 from _monitors.staleness import stale_steps, troubles
 from _monitors.trail import Intervention, Trail, library
 
-from reasonblocks._own_level import KEPT
-from reasonblocks.calibration import shipped
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.engine.own_level import KEPT
 from reasonblocks.types import Step, Usage
+from reasonblocks_workbench.calibration import shipped
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.whole import in_whole
 
 pytestmark = in_whole

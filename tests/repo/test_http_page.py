@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks.backends._http import _breaker, _exchange
-from reasonblocks.cli._doctor import VARIABLES
-from reasonblocks.testing.rb_api import ScriptedRbApi
+from reasonblocks.backends.http import _breaker, _exchange
+from reasonblocks_testing.rb_api import ScriptedRbApi
+from reasonblocks_workbench.cli._doctor import VARIABLES
 
 PAGE = (Path(__file__).parents[2] / "docs/http.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

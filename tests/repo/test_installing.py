@@ -7,15 +7,17 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from reasonblocks._extras import EXTRAS, folder_of, pip_install
 from reasonblocks.adapters import ADAPTERS
-from reasonblocks.cli._plugins import OURS as COMMANDS
-from reasonblocks_claude_agent._gateway import _proxy
-from reasonblocks_server._commands._opened import POSTGRES
+from reasonblocks.util.extras import EXTRAS, folder_of, pip_install
+from reasonblocks_claude_agent.gateway import _proxy
+from reasonblocks_server.commands._opened import POSTGRES
+from reasonblocks_workbench.cli._plugins import OURS as COMMANDS
+from reasonblocks_workbench.extras import EXTRAS as WORKBENCH_EXTRAS
 from tests.repo.test_versions import PROJECTS
 
 ROOT = Path(__file__).parents[2]
@@ -29,12 +31,10 @@ def extras(package: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(wanted) for name, wanted in PROJECTS[package]["optional-dependencies"].items()}
 
 
-def test_errors_name_the_requirements_of_the_cores_extras() -> None:
-    assert extras("core") == dict(EXTRAS)
-
-
-def test_extras_are_sorted_so_that_one_is_easily_found() -> None:
-    assert list(EXTRAS) == sorted(EXTRAS)
+@pytest.mark.parametrize(("package", "known"), [("core", EXTRAS), ("workbench", WORKBENCH_EXTRAS)])
+def test_errors_name_the_requirements_of_the_extras(package: str, known: Mapping[str, tuple[str, ...]]) -> None:
+    assert extras(package) == dict(known)
+    assert list(known) == sorted(known)
 
 
 def test_the_gateways_error_names_the_requirements_of_its_extra() -> None:
@@ -57,10 +57,16 @@ def test_no_command_installs_ours_from_an_index(path: Path) -> None:
     assert re.findall(r"pip install [^\n`]*(?<![\w/-])reasonblocks-.*", text) == []
 
 
-def test_the_readme_installs_the_core_alone_and_with_each_other_package() -> None:
+def ours_in(package: str) -> list[str]:
+    """A package after those of ours that it requires, as pip needs them from a clone."""
+    names = [re.split(r"[\[=]", line)[0] for line in PROJECTS[package]["dependencies"]]
+    needed = [name.removeprefix("reasonblocks-") for name in names if name.startswith("reasonblocks-")]
+    return [*dict.fromkeys(name for one in needed for name in ours_in(one)), package]
+
+
+def test_the_readme_installs_each_package_with_those_of_ours_that_it_requires() -> None:
     section = README.split("\n## Install\n")[1].split("\n## ")[0]
-    others = [name for name in PROJECTS if name != "core"]
-    wanted = {"./packages/core", *(f"./packages/core ./packages/{name}" for name in others)}
+    wanted = {" ".join(f"./packages/{name}" for name in ours_in(package)) for package in PROJECTS}
     assert set(re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)) == wanted  # as noxfile.py finds them
 
 

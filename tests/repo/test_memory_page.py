@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from langchain_core.tools import BaseTool
 
-from reasonblocks import _findings
-from reasonblocks._findings import _shown
-from reasonblocks.cli import main
+from reasonblocks import findings
+from reasonblocks.findings import _shown
 from reasonblocks.memory import CodebaseMemory, memory_tools
+from reasonblocks_workbench.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/memory.md").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def test_every_method_of_the_table_exists_with_these_arguments() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    for limit in (_findings.CONTENT_CHARS, _findings.MOST_FINDINGS, _findings.PATH_CHARS, _findings.TYPE_CHARS):
+    for limit in (findings.CONTENT_CHARS, findings.MOST_FINDINGS, findings.PATH_CHARS, findings.TYPE_CHARS):
         assert f"{limit:,}" in PAGE
     assert f"cut to {_shown.NOTE_CHARS:,} characters, and the whole answer to {_shown.SHOWN_CHARS:,}" in PAGE
 

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from reasonblocks.calibration._statistics import (
+from reasonblocks_workbench.calibration.statistics import (
     FALSE_ALARMS,
     Draws,
     Tables,

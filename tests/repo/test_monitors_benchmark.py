@@ -25,16 +25,16 @@ from _monitors.trail import Trail, judged, library
 from _monitors.trail import _Stopwatch as Stopwatch
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._monitors.builtin import Calibration
-from reasonblocks._replay import replay
-from reasonblocks._requests import Evaluate
-from reasonblocks.backends._local import LocalEvaluator
-from reasonblocks.calibration import Observed, shipped
-from reasonblocks.calibration._columns import columns
-from reasonblocks.calibration._compare import first_firings
+from reasonblocks.backends.local import LocalEvaluator
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.traces import RecordedRun
+from reasonblocks.monitors.builtin import Calibration
+from reasonblocks.requests import Evaluate
 from reasonblocks.types import Evaluation, FSMState, Memories, Step, ToolCall, ToolResult, Usage
+from reasonblocks_workbench.calibration import Observed, shipped
+from reasonblocks_workbench.calibration._columns import columns
+from reasonblocks_workbench.calibration.compare import first_firings
+from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.traces import RecordedRun
 from tests.whole import in_whole
 
 pytestmark = in_whole

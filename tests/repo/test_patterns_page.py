@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._authoring import Authored, read_patterns, warnings
-from reasonblocks._gates import TIER_RULES
-from reasonblocks._monitors import MONITORS
-from reasonblocks._monitors.kinds import KINDS
-from reasonblocks.cli import main
-from reasonblocks.starter import starter_patterns
+from reasonblocks.engine.gates import TIER_RULES
+from reasonblocks.monitors import MONITORS
+from reasonblocks.monitors.kinds import KINDS
+from reasonblocks.patterns.starter import starter_patterns
+from reasonblocks_workbench.authoring import Authored, read_patterns, warnings
+from reasonblocks_workbench.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs/patterns.md").read_text(encoding="utf-8")
 

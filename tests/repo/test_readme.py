@@ -6,6 +6,7 @@ The README's runs of the SDKs are tested where these are installed: in tests/exa
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import json
 import re
@@ -23,11 +24,11 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.errors import GraphRecursionError
 
 from reasonblocks import ReasonBlocks, ToolCall
-from reasonblocks._monitors import MONITORS
-from reasonblocks.cli import main as reasonblocks_command
-from reasonblocks.starter import starter_patterns
-from reasonblocks.testing import ConformanceSuite
+from reasonblocks.monitors import MONITORS
+from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import FSMState, GateDecision
+from reasonblocks_testing import ConformanceSuite
+from reasonblocks_workbench.cli import main as reasonblocks_command
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -178,7 +179,7 @@ def test_langchain_lists_one_a_line_are_named_by_file_and_line(
 
 
 def test_the_settings_file_of_the_page_is_read(tmp_path: Path) -> None:
-    from reasonblocks.cli._options import settings_of_file
+    from reasonblocks_workbench.cli.options import settings_of_file
 
     (code,) = blocks("toml", page("replay.md"))
     (tmp_path / "a.toml").write_text(code, encoding="utf-8")
@@ -273,3 +274,18 @@ def tool(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_loop_of_the_cores_own_page_runs_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = blocks("python", (ROOT / "packages/core/README.md").read_text(encoding="utf-8"))
+    exec(block, {})
+    assert "[REASONBLOCKS]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "packages").iterdir()))
+def test_the_names_in_a_package_s_own_page_are_there(name: str) -> None:
+    for block in blocks("python", (ROOT / "packages" / name / "README.md").read_text(encoding="utf-8")):
+        for node in ast.walk(compile(block, name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("reasonblocks"):
+                module = importlib.import_module(str(node.module))
+                assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []

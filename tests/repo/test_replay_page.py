@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import JsonlSink, ReasonBlocks
-from reasonblocks.traces import READERS, RecordedRun, read_runs
 from reasonblocks.types import StepInput, StepOutcome
+from reasonblocks_workbench.traces import READERS, RecordedRun, read_runs
 
 PAGE = (Path(__file__).parents[2] / "docs/replay.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

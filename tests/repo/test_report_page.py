@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks.cli import main
-from reasonblocks.report import TEMPLATES
-from reasonblocks.report._chart import MARKS
-from reasonblocks.report._text import CLIP
-from reasonblocks.report._view import LEGEND
+from reasonblocks_workbench.cli import main
+from reasonblocks_workbench.report import TEMPLATES
+from reasonblocks_workbench.report._chart import MARKS
+from reasonblocks_workbench.report.text import CLIP
+from reasonblocks_workbench.report.view import LEGEND
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/report.md").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reasonblocks.testing import ConformanceSuite
+from reasonblocks_testing import ConformanceSuite
 
 SCENARIOS = {
     "test_a_call_starts_no_thread",

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from reasonblocks._extras import EXTRAS
-from reasonblocks.backends._otel_sink import _attributes, _names
-from reasonblocks.backends._otel_sink._sink import RUNS
+from reasonblocks.backends.otel_sink import _attributes, _names
+from reasonblocks.backends.otel_sink._sink import RUNS
+from reasonblocks.util.extras import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/telemetry.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from reasonblocks.report import OnePage, RunPage
+from reasonblocks_workbench.report import OnePage, RunPage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page

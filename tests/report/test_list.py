@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reasonblocks.report import RunPage
-from tests.core.report.runs import hostile, ordinary, page, step
+from reasonblocks_workbench.report import RunPage
 from tests.report.conftest import Show, one_page
 from tests.whole import in_whole
+from tests.workbench.report.runs import hostile, ordinary, page, step
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

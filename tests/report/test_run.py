@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reasonblocks.report import Row, RunPage, run_page
-from tests.core.report.runs import hostile, ordinary, page, step, told
+from reasonblocks_workbench.report import Row, RunPage, run_page
 from tests.report.conftest import Show
+from tests.workbench.report.runs import hostile, ordinary, page, step, told
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

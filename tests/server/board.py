@@ -11,13 +11,13 @@ from typing import Any
 from urllib.parse import quote
 
 from reasonblocks.events import Event, RunStart
-from reasonblocks.traces import RunLog
 from reasonblocks.types import Codebase, Finding, RunInfo
-from reasonblocks_server._ui._paths import codebase_href, experiment_href, pattern_href, run_href, thread_href
-from reasonblocks_server._values import Scope
+from reasonblocks_server.ui._paths import codebase_href, experiment_href, pattern_href, run_href, thread_href
+from reasonblocks_server.values import Scope
 from reasonblocks_threads import Actor, Cause, Evidence, Proposal, Threads
-from tests.core.report.runs import ATTACKS, hostile_log, ordinary_log, step
+from reasonblocks_workbench.traces import RunLog
 from tests.server.running import ORG, Running, running
+from tests.workbench.report.runs import ATTACKS, hostile_log, ordinary_log, step
 
 ATTACK = "".join(ATTACKS)
 STORED = ATTACK.replace("\0", "\ufffd").replace("\ud800", "?")

@@ -15,8 +15,8 @@ import httpx
 import uvicorn
 
 from reasonblocks_server import Settings, create_app
-from reasonblocks_server._server import Server
-from reasonblocks_server._values import SCOPES, Scope
+from reasonblocks_server.server import Server
+from reasonblocks_server.values import SCOPES, Scope
 
 ORG = "acme"
 SECONDS = 30.0

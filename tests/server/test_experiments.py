@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks_server._experiments import (
+from reasonblocks_server.experiments import (
     Interval,
     Report,
     mean_difference,
@@ -21,7 +21,7 @@ from reasonblocks_server._experiments import (
     sample_ratio,
     wilson,
 )
-from reasonblocks_server._values import RunRow
+from reasonblocks_server.values import RunRow
 
 TABLE_II = [
     ((56, 70), (48, 80), (0.0524, 0.3339)),

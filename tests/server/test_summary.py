@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.events import RunFinish, RunStart, StepEvent, event_of
-from reasonblocks.report import RunPage, Tally, page_of_log, run_line
-from reasonblocks.report._line import spark_of, ticks_of
-from reasonblocks.traces import RunLog
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._values import Body
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.values import Body
+from reasonblocks_workbench.report import RunPage, Tally, page_of_log, run_line
+from reasonblocks_workbench.report.line import spark_of, ticks_of
+from reasonblocks_workbench.traces import RunLog
 from tests.server.storage.model import Event, finish, start, step
 from tests.whole import QUICK_EXAMPLES, WHOLE
 

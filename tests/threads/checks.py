@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reasonblocks_threads._log import fold_all
-from reasonblocks_threads._ports import Reading
-from reasonblocks_threads._values import Thread
+from reasonblocks_threads.log import fold_all
+from reasonblocks_threads.ports import Reading
+from reasonblocks_threads.values import Thread
 from tests.threads import statement
 from tests.threads.driver import CAUSE_KIND, IDEMPOTENT, Driver
 from tests.threads.model import Matter, Replay

@@ -35,9 +35,9 @@ from reasonblocks_threads import (
     ThreadEvent,
     Threads,
 )
-from reasonblocks_threads._ports import Store
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._values import Command
+from reasonblocks_threads.ports import Store
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.values import Command
 from tests.threads.faults import Faults, FaultyStore, Killed
 from tests.threads.model import Replay
 from tests.threads.statement import Known

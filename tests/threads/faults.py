@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from reasonblocks_threads._ports import Reading, Store, Writing
-from reasonblocks_threads._values import Letter
+from reasonblocks_threads.ports import Reading, Store, Writing
+from reasonblocks_threads.values import Letter
 
 When = Literal["before", "after"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from reasonblocks_threads._catalogue import Action, Bound, Catalogue
-from reasonblocks_threads._decide import decide
-from reasonblocks_threads._entry import entry
-from reasonblocks_threads._log import (
+from reasonblocks_threads.catalogue import Action, Bound, Catalogue
+from reasonblocks_threads.decide import decide
+from reasonblocks_threads.entry import entry
+from reasonblocks_threads.log import (
     cause_json,
     fold,
     fold_all,
@@ -20,10 +20,10 @@ from reasonblocks_threads._log import (
     report_json,
     thread_id_of,
 )
-from reasonblocks_threads._phases import STAGES, Addition, Phase, Stage, Trigger
-from reasonblocks_threads._policy import HANDS_OFF
-from reasonblocks_threads._rules import Rules
-from reasonblocks_threads._values import (
+from reasonblocks_threads.phases import STAGES, Addition, Phase, Stage, Trigger
+from reasonblocks_threads.policy import HANDS_OFF
+from reasonblocks_threads.rules import Rules
+from reasonblocks_threads.values import (
     SYSTEM,
     Actor,
     Cause,
@@ -169,7 +169,7 @@ class Walk:
 
 
 def plain_policy(policy: Policy) -> Mapping[str, object]:
-    from reasonblocks_threads._policy import policy_json
+    from reasonblocks_threads.policy import policy_json
 
     return policy_json(policy)
 

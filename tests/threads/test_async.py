@@ -23,8 +23,8 @@ from reasonblocks_threads import (
     Threads,
     UnknownThread,
 )
-from reasonblocks_threads._ports import Reading
-from reasonblocks_threads._stores import SqliteStore
+from reasonblocks_threads.ports import Reading
+from reasonblocks_threads.stores import SqliteStore
 from tests.threads.driver import Driver
 
 MARA = Actor.person("mara")

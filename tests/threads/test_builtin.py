@@ -23,11 +23,11 @@ from reasonblocks_threads import (
     Thread,
     Threads,
 )
-from reasonblocks_threads._builtin import BUILT_IN, GUIDANCE_CHARS, LETTER_S
-from reasonblocks_threads._handlers import settle_letter
 from reasonblocks_threads._inferencers import TROUBLES
-from reasonblocks_threads._ports import Offered
-from reasonblocks_threads._values import Fact, Problem
+from reasonblocks_threads.builtin import BUILT_IN, GUIDANCE_CHARS, LETTER_S
+from reasonblocks_threads.handlers import settle_letter
+from reasonblocks_threads.ports import Offered
+from reasonblocks_threads.values import Fact, Problem
 from tests.threads.driver import MARA, Clock
 
 AGENT = Actor.agent("agent")

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from reasonblocks_threads import Card, Cause, Phase, Policy, Proposal, Refused, Stage, Trigger
-from reasonblocks_threads._cards import ANSWERS, MANY_REDIRECTS, answers_of, card_of, trigger_of
-from reasonblocks_threads._catalogue import Catalogue
-from reasonblocks_threads._phases import HUMAN, Addition
-from reasonblocks_threads._policy import GateResult, judge
-from reasonblocks_threads._render import render_text
-from reasonblocks_threads._rules import Rules
-from reasonblocks_threads._table import possible
+from reasonblocks_threads.cards import ANSWERS, MANY_REDIRECTS, answers_of, card_of, trigger_of
+from reasonblocks_threads.catalogue import Catalogue
+from reasonblocks_threads.phases import HUMAN, Addition
+from reasonblocks_threads.policy import GateResult, judge
+from reasonblocks_threads.render import render_text
+from reasonblocks_threads.rules import Rules
+from reasonblocks_threads.table import possible
 from tests.threads.driver import Driver
 
 WAITING = [phase for phase in Phase if phase.waits]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks_threads import Cause, Thread, Work
-from reasonblocks_threads._engine import Engine
-from reasonblocks_threads._handlers import HANDLERS
+from reasonblocks_threads.engine import Engine
+from reasonblocks_threads.handlers import HANDLERS
 from tests.threads.driver import AGENT, MARA, Driver
 
 

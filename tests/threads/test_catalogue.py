@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks_threads._catalogue import Action, ActionSpec, Bound, Catalogue, spec_json, spec_of
-from reasonblocks_threads._phases import Phase, Stage
-from reasonblocks_threads._policy import PLAN_THEN_REVIEW
-from reasonblocks_threads._values import Cause, Execution, Report, Risk, Thread
+from reasonblocks_threads.catalogue import Action, ActionSpec, Bound, Catalogue, spec_json, spec_of
+from reasonblocks_threads.phases import Phase, Stage
+from reasonblocks_threads.policy import PLAN_THEN_REVIEW
+from reasonblocks_threads.values import Cause, Execution, Report, Risk, Thread
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
 

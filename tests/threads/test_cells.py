@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from reasonblocks_threads import Budget, Phase, Policy, Thread, Threads, Trigger
-from reasonblocks_threads._errors import InvalidTrigger
-from reasonblocks_threads._values import SYSTEM, Command, Expect, ExpectCard, ExpectPhase
+from reasonblocks_threads.errors import InvalidTrigger
+from reasonblocks_threads.values import SYSTEM, Command, Expect, ExpectCard, ExpectPhase
 from tests.threads.checks import check
 from tests.threads.driver import MARA, Driver
 from tests.threads.statement import CARDS, CELLS, EARLIEST, HUMAN, PHASES, TERMINAL, answers

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from reasonblocks_threads import Cause, Phase
-from reasonblocks_threads._cli import main
+from reasonblocks_threads.cli import main
 from tests.threads.driver import Clock, Driver
 
 HOSTILE = "Deploy?\x1b[2J\u202e\nAnswers:\n  approve"
@@ -313,7 +313,7 @@ def test_hostile_text_reaches_no_terminal(driver: Driver, command: Command, argu
 def test_it_works_without_a_terminal(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
     card = f"{thread.id}.{thread.entered}"
-    command = [sys.executable, "-c", "from reasonblocks_threads._cli import main; raise SystemExit(main())"]
+    command = [sys.executable, "-c", "from reasonblocks_threads.cli import main; raise SystemExit(main())"]
     done = subprocess.run(
         [*command, "--db", str(driver.database), "--json", "answer", card, "approve", "--by", "mara"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,

@@ -11,17 +11,17 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from reasonblocks_threads._catalogue import Catalogue
-from reasonblocks_threads._decide import child_opens
-from reasonblocks_threads._errors import InvalidTrigger, Refused
-from reasonblocks_threads._log import cause_json, proposal_json, report_json, thread_id_of
-from reasonblocks_threads._log._head import head_json
-from reasonblocks_threads._log._limits import HEAD_BYTES
-from reasonblocks_threads._phases import HUMAN, STAGES, Addition, Phase, Stage, Trigger, inferring
-from reasonblocks_threads._policy import END_TO_END, HANDS_OFF, PLAN_THEN_REVIEW, policy_json, policy_of
-from reasonblocks_threads._rules import Rules
-from reasonblocks_threads._table import CARD_KINDS, CELLS
-from reasonblocks_threads._values import SYSTEM, Actor, Budget, Cause, Policy, Proposal, Report
+from reasonblocks_threads.catalogue import Catalogue
+from reasonblocks_threads.decide import child_opens
+from reasonblocks_threads.errors import InvalidTrigger, Refused
+from reasonblocks_threads.log import cause_json, proposal_json, report_json, thread_id_of
+from reasonblocks_threads.log._head import head_json
+from reasonblocks_threads.log.limits import HEAD_BYTES
+from reasonblocks_threads.phases import HUMAN, STAGES, Addition, Phase, Stage, Trigger, inferring
+from reasonblocks_threads.policy import END_TO_END, HANDS_OFF, PLAN_THEN_REVIEW, policy_json, policy_of
+from reasonblocks_threads.rules import Rules
+from reasonblocks_threads.table import CARD_KINDS, CELLS
+from reasonblocks_threads.values import SYSTEM, Actor, Budget, Cause, Policy, Proposal, Report
 from tests.threads.pure import AGENT, CHILDREN, MARA, OPERATOR, RULES, Walk, given, reached
 from tests.whole import QUICK_EXAMPLES, WHOLE
 

@@ -27,11 +27,11 @@ from reasonblocks_threads import (
     Trigger,
     render_text,
 )
-from reasonblocks_threads._log import fold_all
-from reasonblocks_threads._policy import policy_json, policy_of
-from reasonblocks_threads._ports import Writing
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._values import Command, ExpectCard, ExpectPhase, ExpectWork, Thread
+from reasonblocks_threads.log import fold_all
+from reasonblocks_threads.policy import policy_json, policy_of
+from reasonblocks_threads.ports import Writing
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.values import Command, ExpectCard, ExpectPhase, ExpectWork, Thread
 from tests.threads.checks import check, check_rest
 from tests.threads.driver import ASK_ALL, END_TO_END, MARA, OPERATOR, Clock, Driver, Hands, Mind
 from tests.threads.faults import Faults, FaultyStore, Killed

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from reasonblocks_threads import Finding, Phase, ReadOnly, Thread
-from reasonblocks_threads._engine._doctor import Doctor
-from reasonblocks_threads._phases import CATEGORIES
-from reasonblocks_threads._values import NewWork
+from reasonblocks_threads.engine.doctor import Doctor
+from reasonblocks_threads.phases import CATEGORIES
+from reasonblocks_threads.values import NewWork
 from tests.threads.checks import check
 from tests.threads.driver import MARA, Driver
 

@@ -27,14 +27,14 @@ from reasonblocks_threads import (
     Threads,
     Work,
 )
-from reasonblocks_threads._engine import Engine
-from reasonblocks_threads._engine._drain import LEASES_S, MOST, back_off
-from reasonblocks_threads._engine._lost import NOTIFIES_LOST, _take_away
-from reasonblocks_threads._log import report_json
-from reasonblocks_threads._phases import Addition, Trigger
-from reasonblocks_threads._ports import Reading, Store, Writing
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._values import Letter
+from reasonblocks_threads.engine import Engine
+from reasonblocks_threads.engine._drain import LEASES_S, MOST, back_off
+from reasonblocks_threads.engine.lost import NOTIFIES_LOST, _take_away
+from reasonblocks_threads.log import report_json
+from reasonblocks_threads.phases import Addition, Trigger
+from reasonblocks_threads.ports import Reading, Store, Writing
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.values import Letter
 from tests.threads.driver import MARA, Driver
 from tests.whole import WHOLE
 
@@ -338,7 +338,7 @@ def test_a_worker_does_what_is_due_until_its_block_ends(tmp_path: Path) -> None:
 def test_a_worker_survives_errors_and_logs_each_kind_once(
     driver: Driver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasonblocks_threads._engine._worker.FAILED_S", 0.001)
+    monkeypatch.setattr("reasonblocks_threads.engine._worker.FAILED_S", 0.001)
     engine = driver.threads._engine
     failed = threading.Event()
     drain, times = engine.drain, iter(range(100))

@@ -22,7 +22,7 @@ from reasonblocks_threads import (
     Refused,
     Stage,
 )
-from reasonblocks_threads._phases import AnswerName, RunStatus
+from reasonblocks_threads.phases import AnswerName, RunStatus
 from tests.threads import statement
 from tests.threads.checks import check, check_asks, check_rest
 from tests.threads.driver import ACTIONS, AGENT, ASK_ALL, END_TO_END, KNOWN, MARA, OPERATOR, Driver, plain_policy

@@ -7,12 +7,12 @@ from typing import get_args
 
 import pytest
 
-from reasonblocks_threads._catalogue import Catalogue
-from reasonblocks_threads._entry import entry
-from reasonblocks_threads._log import cause_json
-from reasonblocks_threads._phases import STAGES, Addition, Phase, Trigger, WorkKind, inferring
-from reasonblocks_threads._table import CARD_KINDS
-from reasonblocks_threads._values import Cause, NewWork, Report, Rows
+from reasonblocks_threads.catalogue import Catalogue
+from reasonblocks_threads.entry import entry
+from reasonblocks_threads.log import cause_json
+from reasonblocks_threads.phases import STAGES, Addition, Phase, Trigger, WorkKind, inferring
+from reasonblocks_threads.table import CARD_KINDS
+from reasonblocks_threads.values import Cause, NewWork, Report, Rows
 from tests.threads.pure import AGENT, CHILDREN, MARA, RULES, Walk, reached
 
 MINUTE, DAY = 60.0, 86_400.0

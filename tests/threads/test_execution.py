@@ -23,7 +23,7 @@ from reasonblocks_threads import (
     Thread,
     Threads,
 )
-from reasonblocks_threads._values import NewWork
+from reasonblocks_threads.values import NewWork
 from tests.threads.driver import MARA, Clock
 from tests.threads.faults import Killed
 

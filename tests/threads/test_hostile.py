@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from reasonblocks_threads import Budget, Card, Cause, Policy, Proposal, Refused, Stage, Threads
-from reasonblocks_threads._errors import StoreUnavailable
+from reasonblocks_threads.errors import StoreUnavailable
 from tests.threads.driver import ASK_ALL, MARA, Clock, Driver
 
 FILE = "threads.db"

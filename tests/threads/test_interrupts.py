@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reasonblocks_threads import Actor, Cause, Threads
-from reasonblocks_threads._stores._sqlite import SqliteStore
+from reasonblocks_threads.stores._sqlite import SqliteStore
 from tests.interrupts import Case, left_held
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

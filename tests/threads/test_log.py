@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_threads._errors import ReadOnly, Refused
-from reasonblocks_threads._log import (
+from reasonblocks_threads.errors import ReadOnly, Refused
+from reasonblocks_threads.log import (
     FOLD_VERSION,
     cause_json,
     event_json,
@@ -25,10 +25,10 @@ from reasonblocks_threads._log import (
     thread_id_of,
     upcast,
 )
-from reasonblocks_threads._log._limits import EVIDENCE_KEPT, FACTS_BYTES, HEAD_BYTES, SAID_BYTES
-from reasonblocks_threads._phases import Addition, Phase, Stage, Trigger
-from reasonblocks_threads._policy import END_TO_END
-from reasonblocks_threads._values import FORM, KINDS, Actor, Cause, Proposal, Report, ThreadEvent
+from reasonblocks_threads.log.limits import EVIDENCE_KEPT, FACTS_BYTES, HEAD_BYTES, SAID_BYTES
+from reasonblocks_threads.phases import Addition, Phase, Stage, Trigger
+from reasonblocks_threads.policy import END_TO_END
+from reasonblocks_threads.values import FORM, KINDS, Actor, Cause, Proposal, Report, ThreadEvent
 from tests.threads.pure import AGENT, CHILDREN, MARA, Walk, reached
 from tests.whole import QUICK_EXAMPLES, WHOLE
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from reasonblocks_threads import PLAN_THEN_REVIEW, Budget
-from reasonblocks_threads._builtin import BUILT_IN, LETTER_S
-from reasonblocks_threads._cards import ALSO, ANSWERS
-from reasonblocks_threads._catalogue import Action
-from reasonblocks_threads._phases import Phase
-from reasonblocks_threads._table import REVIEW_S, WAIT_S
-from reasonblocks_threads._watch import NUMBERS
+from reasonblocks_threads.builtin import BUILT_IN, LETTER_S
+from reasonblocks_threads.cards import ALSO, ANSWERS
+from reasonblocks_threads.catalogue import Action
+from reasonblocks_threads.phases import Phase
+from reasonblocks_threads.table import REVIEW_S, WAIT_S
+from reasonblocks_threads.watch import NUMBERS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/threads.md").read_text(encoding="utf-8")

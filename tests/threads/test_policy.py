@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_threads._catalogue import ActionSpec
-from reasonblocks_threads._phases import Stage
-from reasonblocks_threads._policy import (
+from reasonblocks_threads.catalogue import ActionSpec
+from reasonblocks_threads.phases import Stage
+from reasonblocks_threads.policy import (
     END_TO_END,
     HANDS_OFF,
     PLAN_THEN_REVIEW,
@@ -26,7 +26,7 @@ from reasonblocks_threads._policy import (
     preset,
     strictest,
 )
-from reasonblocks_threads._values import GRADES, Amplifier, Budget, Gate, Policy, Proposal, Risk
+from reasonblocks_threads.values import GRADES, Amplifier, Budget, Gate, Policy, Proposal, Risk
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
 quick = settings(max_examples=400 if WHOLE else 2 * QUICK_EXAMPLES, deadline=None)

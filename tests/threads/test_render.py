@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_threads._phases import CardKind, Phase, Stage
-from reasonblocks_threads._render import BAR, EVIDENCE_SHOWN, HANG, WIDTH, render_text, why
-from reasonblocks_threads._values import Answer, Card, Evidence, Fact, Failed, Gate, Risk, Spent
+from reasonblocks_threads.phases import CardKind, Phase, Stage
+from reasonblocks_threads.render import BAR, EVIDENCE_SHOWN, HANG, WIDTH, render_text, why
+from reasonblocks_threads.values import Answer, Card, Evidence, Fact, Failed, Gate, Risk, Spent
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
 CARD = Card(

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks_threads import Phase, Policy, Proposal, Stage, Trigger
-from reasonblocks_threads import _table as table
-from reasonblocks_threads._cards import answers_of
-from reasonblocks_threads._phases import CATEGORIES, HUMAN, Addition
-from reasonblocks_threads._policy import judge, strictest
+from reasonblocks_threads import Phase, Policy, Proposal, Stage, Trigger, table
+from reasonblocks_threads.cards import answers_of
+from reasonblocks_threads.phases import CATEGORIES, HUMAN, Addition
+from reasonblocks_threads.policy import judge, strictest
 from tests.threads import statement
 from tests.threads.driver import ACTIONS, Clock, Hands, plain_policy
 from tests.threads.statement import CARDS, CELLS, PHASES, STAGES, TERMINAL

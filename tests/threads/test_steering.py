@@ -22,9 +22,9 @@ from reasonblocks.exceptions import Unavailable
 from reasonblocks.ports import BatchSink, Mailbox, TelemetrySink
 from reasonblocks.types import Doubt, FSMState, RunInfo, Step, StepDecision, StepInput, StepOutcome
 from reasonblocks_threads import Actor, Cause, Evidence, Phase, StoreUnavailable, Thread, Threads, Trigger
-from reasonblocks_threads._builtin import LETTER_S
-from reasonblocks_threads._steering._letters import CALLS
-from reasonblocks_threads._steering._sink import MOST_OPEN, NOT_OPENED, QUIET_CALLS, RunSink
+from reasonblocks_threads.builtin import LETTER_S
+from reasonblocks_threads.steering._letters import CALLS
+from reasonblocks_threads.steering._sink import MOST_OPEN, NOT_OPENED, QUIET_CALLS, RunSink
 from tests.threads.driver import Clock
 from tests.threads.test_watch import call
 
@@ -517,7 +517,7 @@ def test_redact_hides_texts_from_the_threads() -> None:
 
 
 def test_the_sink_remembers_a_bounded_number_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reasonblocks_threads._steering._sink.MOST_RUNS", 3)
+    monkeypatch.setattr("reasonblocks_threads.steering._sink.MOST_RUNS", 3)
     with Threads(None) as threads:
         sink = threads.sink()
         assert isinstance(sink, RunSink)

@@ -22,11 +22,11 @@ from reasonblocks_threads import (
     Thread,
     Trigger,
 )
-from reasonblocks_threads._engine import Engine
-from reasonblocks_threads._log import thread_id_of
-from reasonblocks_threads._phases import Addition
-from reasonblocks_threads._ports import Writing
-from reasonblocks_threads._values import (
+from reasonblocks_threads.engine import Engine
+from reasonblocks_threads.log import thread_id_of
+from reasonblocks_threads.phases import Addition
+from reasonblocks_threads.ports import Writing
+from reasonblocks_threads.values import (
     SYSTEM,
     Command,
     Expect,

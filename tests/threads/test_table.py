@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reasonblocks_threads._cards import answers_of
-from reasonblocks_threads._phases import (
+from reasonblocks_threads.cards import answers_of
+from reasonblocks_threads.phases import (
     CATEGORIES,
     HUMAN,
     STAGES,
@@ -15,7 +15,7 @@ from reasonblocks_threads._phases import (
     clarification,
     inferring,
 )
-from reasonblocks_threads._table import CARD_KINDS, CELLS, possible
+from reasonblocks_threads.table import CARD_KINDS, CELLS, possible
 
 Node = tuple[Phase, Stage]
 WAITS = [phase for phase in Phase if phase.waits]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.types import Doubt, RunInfo
-from reasonblocks_threads._watch import NUMBERS, Noticed, Numbers, WatchMemory, cause_of, family_of, watch
+from reasonblocks_threads.watch import NUMBERS, Noticed, Numbers, WatchMemory, cause_of, family_of, watch
 from tests.whole import WHOLE
 
 INJECTED = ("MonitorSteeringInjection",)

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from reasonblocks._secret import KEY_RULE, Secret, described, is_key, shown_url
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.util.secret import KEY_RULE, Secret, described, is_key, shown_url
 
 from ..backend import BackendError, Query, Reply
 from ..environment import Call

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypedDict
 
-from reasonblocks._secret import KEY_RULE, described, is_key
 from reasonblocks.adapters import RunView
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import StepLogEntry
+from reasonblocks.util.secret import KEY_RULE, described, is_key
 
 from ..environment import Environment, ToolError, names, unknown
 from ..rows import Made, Told

@@ -13,8 +13,8 @@ from typing import Any
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.render import FRAME
-from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.types import StepLogEntry
+from reasonblocks_testing import Ran, Script, Seen, Turn
 from reasonblocks_yourframework import CAPS, Steering, yourframework
 
 # YOURS: the types of your framework.

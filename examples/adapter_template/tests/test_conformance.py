@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reasonblocks.testing import ConformanceSuite
+from reasonblocks_testing import ConformanceSuite
 
 from .harness import YourFrameworkHarness
 

@@ -44,9 +44,9 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.render import FRAME
-from reasonblocks.testing import Ran, Script, Seen, Turn
 from reasonblocks.types import AdapterCaps, StepLogEntry, ToolResult
 from reasonblocks_pydantic_ai import Steering, pydantic_ai
+from reasonblocks_testing import Ran, Script, Seen, Turn
 
 NO_LIMITS = UsageLimits(request_limit=None)  # the default limit is 50 calls
 

@@ -13,11 +13,11 @@ import numpy
 import pytest
 
 from reasonblocks.backends.embed import CallableEmbedder, HashEmbedder, StaticEmbedder
-from reasonblocks.backends.embed._curves import UNFITTED
-from reasonblocks.calibration._similarity import FITTED, Fit, Texts, fit_curves
-from reasonblocks.cli import _patterns_calibrate
+from reasonblocks.backends.embed.curves import UNFITTED
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks_workbench.calibration.similarity import FITTED, Fit, Texts, fit_curves
+from reasonblocks_workbench.cli import _patterns_calibrate
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 SUBJECTS = (
     "parser token grammar syntax lexer tree node",

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from reasonblocks.backends import embed
-from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder, _default, _static, default_embedder
-from reasonblocks.backends.embed._default import embedder_line
+from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder, _static, default, default_embedder
+from reasonblocks.backends.embed.default import embedder_line
 
 
 @pytest.fixture
 def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(_static, "_loaded", [])
     monkeypatch.setattr(_static, "DATA", tmp_path)
-    monkeypatch.setattr(_default, "_said", set())
+    monkeypatch.setattr(default, "_said", set())
 
 
 def test_the_default_is_the_shipped_model() -> None:
@@ -56,7 +56,7 @@ def printed(code: str) -> str:
 WITHOUT_NUMPY = """
 import sys
 sys.modules["numpy"] = None
-from reasonblocks.backends.embed._default import embedder_line
+from reasonblocks.backends.embed.default import embedder_line
 print(embedder_line())
 """
 

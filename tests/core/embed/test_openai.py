@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._patterns import Curve, SimilarityCurves
 from reasonblocks.backends.embed import OpenAIEmbedder
 from reasonblocks.backends.embed._openai import AT_ONCE
 from reasonblocks.exceptions import ConfigError, ExtraMissing, Unavailable
+from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.ports import Embedder
 
 CURVES = SimilarityCurves(e1=Curve(((0.0, 0.0), (1.0, 1.0))), e2=Curve(((0.0, 0.0), (1.0, 1.0))))

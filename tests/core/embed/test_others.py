@@ -12,16 +12,16 @@ from typing import Any
 import numpy
 import pytest
 
-from reasonblocks._patterns import Curve, SimilarityCurves
 from reasonblocks.backends.embed import (
     CallableEmbedder,
     FastEmbedEmbedder,
     Model2VecEmbedder,
     SentenceTransformerEmbedder,
-    _curves,
+    curves,
 )
-from reasonblocks.backends.embed._curves import UNFITTED, curves_file
+from reasonblocks.backends.embed.curves import UNFITTED, curves_file
 from reasonblocks.exceptions import BadAnswer, ConfigError, ExtraMissing
+from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.ports import Embedder
 
 CURVES = SimilarityCurves(e1=Curve(((0.1, 0.0), (0.5, 0.8))), e2=Curve(((0.2, 0.0), (0.75, 0.7), (1.0, 1.0))))
@@ -152,7 +152,7 @@ def test_curves_come_back_from_their_file(tmp_path: Path) -> None:
 def test_without_curves_the_cosine_is_taken_with_one_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_curves, "_said", set())
+    monkeypatch.setattr(curves, "_said", set())
     with caplog.at_level(logging.WARNING, "reasonblocks"):
         assert [made(curves=None).curves, made(curves=None).curves] == [UNFITTED, UNFITTED]
     assert [record.getMessage() for record in caplog.records] == [

@@ -11,11 +11,11 @@ import numpy
 import pytest
 from numpy.typing import NDArray
 
-from reasonblocks._memo import VECTORS_KEPT, WORDS_KEPT, Memo
-from reasonblocks._text import clip, words
 from reasonblocks.backends.embed import StaticEmbedder
 from reasonblocks.backends.embed._static import table
 from reasonblocks.ports import Embedder, SummingEmbedder
+from reasonblocks.util.memo import VECTORS_KEPT, WORDS_KEPT, Memo
+from reasonblocks.util.text import clip, words
 
 THOUGHT = "The tests couldn't be collected: src/parser.py raises an ImportError, so I'll look at its imports first."
 UNRELATED = (

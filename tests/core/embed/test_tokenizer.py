@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks._text import clip, words
 from reasonblocks.backends.embed import StaticEmbedder
 from reasonblocks.backends.embed._static import MARKS, _is_plain, table
 from reasonblocks.backends.embed._tokenizer import PIECE_CHARS, Letters
-
-from .generated import mark, mark_of_all, texts
+from reasonblocks.util.text import clip, words
+from tests.core.embed.generated import mark, mark_of_all, texts
 
 FIXTURE = json.loads((Path(__file__).parent / "data/token_ids.json").read_text(encoding="utf-8"))
 GENERATED = texts()

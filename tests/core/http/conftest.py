@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reasonblocks.testing.rb_api import ScriptedRbApi
+from reasonblocks_testing.rb_api import ScriptedRbApi
 
 
 @pytest.fixture(autouse=True)

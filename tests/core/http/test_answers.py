@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._secret import Secret
-from reasonblocks.backends._http import Ask, Exchange, address_of
-from reasonblocks.backends._http._evaluator import read_answer
+from reasonblocks.backends.http import Ask, Exchange, address_of
+from reasonblocks.backends.http.evaluator import read_answer
 from reasonblocks.exceptions import BadAnswer
-from reasonblocks.testing.rb_api import KEY, LIES, Lie, Lying, ScriptedRbApi, Status
 from reasonblocks.types import Evaluation
+from reasonblocks.util.secret import Secret
 from reasonblocks.wire import EvaluateResponse, RetrieveResponse
+from reasonblocks_testing.rb_api import KEY, LIES, Lie, Lying, ScriptedRbApi, Status
 from tests.core.http.world import EVALUATE, RETRIEVE, asked, at, client, gates, run
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._calibration_file import shipped
-from reasonblocks._json import evolve
-from reasonblocks.backends._http._texts import bounded_step
-from reasonblocks.backends._local import LocalEvaluator
-from reasonblocks.testing.rb_api import ScriptedRbApi
+from reasonblocks.backends.http.texts import bounded_step
+from reasonblocks.backends.local import LocalEvaluator
+from reasonblocks.monitors.calibration import shipped
 from reasonblocks.types import JSON, Memories, Step, ToolCall, ToolResult
+from reasonblocks.util.json import evolve
 from reasonblocks.wire import evaluate_request
+from reasonblocks_testing.rb_api import ScriptedRbApi
 from tests.core.http.world import EVALUATE, asked, at, client, run
 
 PIECES = st.sampled_from(

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from reasonblocks.backends._http._breaker import OFF_SECONDS, REFUSED_SECONDS, Breaker
+from reasonblocks.backends.http._breaker import OFF_SECONDS, REFUSED_SECONDS, Breaker
 from reasonblocks.exceptions import SwitchedOff
-from reasonblocks.testing.rb_api import KEY, Hang, HangUp, Lying, ScriptedRbApi, Status
-from reasonblocks.testing.rb_api._faults import Fault
+from reasonblocks_testing.rb_api import KEY, Hang, HangUp, Lying, ScriptedRbApi, Status
+from reasonblocks_testing.rb_api._faults import Fault
 from tests.core.http.world import EVALUATE, RETRIEVE, SHORT_MS, at, client, gates, run
 
 

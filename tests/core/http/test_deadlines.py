@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from reasonblocks.backends._http import Exchange, address_of
-from reasonblocks.backends._http._evaluator import HttpEvaluator
+from reasonblocks.backends.http import Exchange, address_of
+from reasonblocks.backends.http.evaluator import HttpEvaluator
 from reasonblocks.exceptions import DeadlineExceeded, Unavailable
-from reasonblocks.testing.rb_api import Drip, Hang, ScriptedRbApi, Slow
-from reasonblocks.testing.rb_api._faults import Fault
+from reasonblocks_testing.rb_api import Drip, Hang, ScriptedRbApi, Slow
+from reasonblocks_testing.rb_api._faults import Fault
 from tests.core.http.world import EVALUATE, SHORT_MS, Silent, arun, asked, at, client, gates, run
 
 SLOW: list[Fault] = [Hang(), Slow(seconds=60), Drip(seconds=0.01)]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.backends._http import Exchange, address_of
-from reasonblocks.backends._http._evaluator import RUNS_KEPT, HttpEvaluator
-from reasonblocks.testing import LoopHarness, Script, Turn, tool_call, tool_result
-from reasonblocks.testing.rb_api import ScriptedRbApi, Status
+from reasonblocks.backends.http import Exchange, address_of
+from reasonblocks.backends.http.evaluator import RUNS_KEPT, HttpEvaluator
 from reasonblocks.types import Note, StepInput, StepOutcome
+from reasonblocks_testing import LoopHarness, Script, Turn, tool_call, tool_result
+from reasonblocks_testing.rb_api import ScriptedRbApi, Status
 from tests.core.http.world import EVALUATE, answered, asked, at, client, given, run
 
 SAID = "An operator of this run says: Look at the parser."

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from reasonblocks import HashEmbedder, LocalStore, ReasonBlocks
-from reasonblocks._secret import Secret
-from reasonblocks.backends._http import Exchange, address_of
-from reasonblocks.cli import main
-from reasonblocks.cli._doctor import examine
+from reasonblocks.backends.http import Exchange, address_of
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.testing.rb_api import Hang, ScriptedRbApi, Status
+from reasonblocks.util.secret import Secret
+from reasonblocks_testing.rb_api import Hang, ScriptedRbApi, Status
+from reasonblocks_workbench.cli import main
+from reasonblocks_workbench.cli._doctor import examine
 from tests.core.http.world import EVALUATE, at, client, gates, run
 
 FORMS = ["", "/", "/v1", "/v1/"]
@@ -163,7 +163,7 @@ def test_doctor_reports_a_dead_server_in_one_line(api: ScriptedRbApi) -> None:
 
 
 def test_doctor_waits_only_so_long(api: ScriptedRbApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reasonblocks.cli._doctor.SERVER_SECONDS", 0.2)
+    monkeypatch.setattr("reasonblocks_workbench.cli._doctor.SERVER_SECONDS", 0.2)
     api.misbehave(Hang())
     assert "no answer within" in examine({"REASONBLOCKS_BASE_URL": api.url}).problems[0]
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from reasonblocks import HttpSink
-from reasonblocks.backends._http._exchange import pools
+from reasonblocks.backends.http._exchange import pools
 from reasonblocks.exceptions import ExtraMissing
-from reasonblocks.testing.rb_api import Hang, ScriptedRbApi
+from reasonblocks_testing.rb_api import Hang, ScriptedRbApi
 from tests.core.http.world import EVALUATE, Silent, at, client, gates, run
 from tests.whole import in_whole
 
@@ -153,7 +153,7 @@ def test_a_client_without_a_server_loads_no_network() -> None:
     import sys
     from reasonblocks import ReasonBlocks
     ReasonBlocks()
-    assert not {"httpx", "asyncio", "reasonblocks.backends._http", "reasonblocks.wire"} & {*sys.modules}
+    assert not {"httpx", "asyncio", "reasonblocks.backends.http", "reasonblocks.wire"} & {*sys.modules}
     """
     process(program, REASONBLOCKS_BASE_URL="")
 
@@ -170,7 +170,7 @@ def test_without_httpx_the_error_has_the_line_that_installs_it(
 
 NO_THREAD = """
     import os, threading
-    from reasonblocks.backends._http import Ask, Exchange, address_of
+    from reasonblocks.backends.http import Ask, Exchange, address_of
     from reasonblocks.exceptions import Unavailable
 
     def refuse(_):

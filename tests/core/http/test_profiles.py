@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from reasonblocks import HttpSink, LocalStore, ReasonBlocks, SteeringSession
-from reasonblocks._own_level import COMPOSITE, MAX_RUNS, MIN_RUNS
-from reasonblocks._secret import Secret
-from reasonblocks.backends._http import Exchange, Reply, address_of
-from reasonblocks.backends._http._profiles import PATH, HttpProfiles, summaries_in
-from reasonblocks.backends._profiles import ProfileMemory
+from reasonblocks.backends.http import Exchange, Reply, address_of
+from reasonblocks.backends.http.profiles import PATH, HttpProfiles, summaries_in
+from reasonblocks.backends.profiles import ProfileMemory
+from reasonblocks.engine.own_level import COMPOSITE, MAX_RUNS, MIN_RUNS
 from reasonblocks.exceptions import BadAnswer, Unavailable
-from reasonblocks.testing.rb_api import ScriptedRbApi, Slow, Status
+from reasonblocks.util.secret import Secret
+from reasonblocks_testing.rb_api import ScriptedRbApi, Slow, Status
 from tests.core.http.world import PATIENT_MS, SHORT_MS, at, client, run
 
 AGENT = ("default", "clerk", "coding")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from reasonblocks import HttpSink, ReasonBlocks
-from reasonblocks.backends._http import Reply
-from reasonblocks.backends._http._sink import BODY_BYTES
+from reasonblocks.backends.http import Reply
+from reasonblocks.backends.http._sink import BODY_BYTES
 from reasonblocks.events import Event, RunStart, StepEvent
 from reasonblocks.exceptions import ConfigError, Refused, Unavailable
 from reasonblocks.ports import BatchSink, TelemetrySink
-from reasonblocks.testing.rb_api import KEY, Hang, HangUp, Lying, ScriptedRbApi, Status
-from reasonblocks.testing.rb_api._faults import Fault
 from reasonblocks.types import RunInfo, ToolCall, ToolResult
+from reasonblocks_testing.rb_api import KEY, Hang, HangUp, Lying, ScriptedRbApi, Status
+from reasonblocks_testing.rb_api._faults import Fault
 from tests.core.http.world import EVALUATE, EVENTS, at, client, run
 
 SECONDS = 10.0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import LocalStore, Pattern, ReasonBlocks
-from reasonblocks.testing.rb_api import ScriptedRbApi
 from reasonblocks.types import JSON, RunInfo, Step, StepDecision
+from reasonblocks_testing.rb_api import ScriptedRbApi
 from tests.core.http.world import EVALUATE, RETRIEVE, answered, arun, at, client, given, run
 
 CALLS = 12

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing.rb_api import ScriptedRbApi
+from reasonblocks_testing.rb_api import ScriptedRbApi
 from tests.core.http.world import EVALUATE, RETRIEVE, answered, arun, at, client, completed, gates, given, run
 
 SECRET = "sk-very-secret"

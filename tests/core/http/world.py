@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks._requests import Evaluate
-from reasonblocks.testing.rb_api import Received, ScriptedRbApi
+from reasonblocks.requests import Evaluate
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks_testing.rb_api import Received, ScriptedRbApi
 
 EVALUATE, RETRIEVE, EVENTS = "/monitors/evaluate", "/traces/retrieve", "/monitor/events"
 PATIENT_MS = 20_000

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 import pytest
 
-from reasonblocks._findings import finding_id
-from reasonblocks._json import evolve
 from reasonblocks.exceptions import StoreFull
+from reasonblocks.findings import finding_id
 from reasonblocks.ports import FindingStore
 from reasonblocks.types import Codebase, Finding
+from reasonblocks.util.json import evolve
 
 HOME = Codebase(org_id="acme", codebase_id="acme/search")
 NAMES = ("a", "a/b", "a%2Fb", "a/b/", "%", "_", "a b", "ä", "日本/語", "search", "a?x=1#y", "..", "'; --", "A", "\\")

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reasonblocks._findings import (
+from reasonblocks.exceptions import ConfigError
+from reasonblocks.findings import (
     CONTENT_CHARS,
     PATH_CHARS,
     QUERY_CHARS,
@@ -21,9 +22,8 @@ from reasonblocks._findings import (
     checked_query,
     finding_id,
 )
-from reasonblocks._json import compact
-from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import Codebase, Finding
+from reasonblocks.util.json import compact
 from reasonblocks.wire._findings import FindingRequest
 from tests.whole import QUICK_EXAMPLES, WHOLE
 

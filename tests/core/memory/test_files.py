@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import CodebaseMemory
-from reasonblocks._findings import Checkout, Comparison, _files
-from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.backends.local_store.findings import LocalFindings
+from reasonblocks.findings import Checkout, Comparison, _files
 from reasonblocks.types import Finding, Freshness
 
 TEXT = "one\ntwo\n"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.backends._stores.finding_index import EXPONENT, TERMS_SHARE, FindingIndex, embedded_text, terms
+from reasonblocks.backends.stores.finding_index import EXPONENT, TERMS_SHARE, FindingIndex, embedded_text, terms
 from reasonblocks.types import Finding, RecalledFinding
 from tests.whole import QUICK_EXAMPLES, WHOLE
 

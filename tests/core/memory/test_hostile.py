@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import CodebaseMemory
-from reasonblocks._findings import recalled_text
-from reasonblocks._findings._shown import INTRODUCTION, NOTE_CHARS, NOTHING, SHOWN_CHARS
-from reasonblocks._render import sanitise
-from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.backends.local_store.findings import LocalFindings
+from reasonblocks.findings import recalled_text
+from reasonblocks.findings._shown import INTRODUCTION, NOTE_CHARS, NOTHING, SHOWN_CHARS
 from reasonblocks.memory import RecalledFinding
+from reasonblocks.render.sanitise import sanitise
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
 PARTS = (

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._findings import finding_id
-from reasonblocks._secret import Secret
-from reasonblocks.backends._http import Exchange, HttpFindings, address_of
-from reasonblocks.backends._http import _findings as module
-from reasonblocks.backends._http._breaker import FAILURES_IN_A_ROW
+from reasonblocks.backends.http import Exchange, HttpFindings, address_of
+from reasonblocks.backends.http import findings as module
+from reasonblocks.backends.http._breaker import FAILURES_IN_A_ROW
 from reasonblocks.exceptions import BadAnswer, ConfigError, StoreError, SwitchedOff, Unavailable
-from reasonblocks.testing._loopback import Listener
-from reasonblocks.testing.rb_api import KEY, HangUp, Lie, Lying, ScriptedRbApi, Slow, Status
+from reasonblocks.findings import finding_id
 from reasonblocks.types import Codebase, Finding
+from reasonblocks.util.secret import Secret
 from reasonblocks.wire import MOST_STORED
+from reasonblocks_testing.loopback import Listener
+from reasonblocks_testing.rb_api import KEY, HangUp, Lie, Lying, ScriptedRbApi, Slow, Status
 
 CODEBASE = Codebase(org_id="default", codebase_id="acme/shop")
 ONE = Finding(content="The tests run with `make check`.", file_path="Makefile", finding_type="command")

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import LocalStore, Pattern
-from reasonblocks._findings import MOST_FINDINGS
-from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.backends.embed import HashEmbedder
+from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.exceptions import ConfigError, StoreError
+from reasonblocks.findings import MOST_FINDINGS
 from reasonblocks.ports import Embedder
 from reasonblocks.types import Codebase
 from tests.core.memory.store_contract import HOME, Maker, StoreContract, all_of, noted, recalled
@@ -244,7 +244,7 @@ def test_the_codebases_used_last_stay_in_memory(path: Path, limits: dict[str, in
 
 WRITER = """
 import sys
-from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.backends.embed import HashEmbedder
 from tests.core.memory.store_contract import HOME, noted
 name, rounds, size = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])

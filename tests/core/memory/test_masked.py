@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import CodebaseMemory
-from reasonblocks._masking import without_secrets
-from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.masking import without_secrets
 from reasonblocks.types import JSON
 
 USER, HOME = "alice", "/" + "home"

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from reasonblocks import CodebaseMemory, LocalStore
-from reasonblocks.backends._http._findings import HttpFindings
-from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.backends.http.findings import HttpFindings
+from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.exceptions import BadAnswer, ConfigError, ExtraMissing
 from reasonblocks.memory import Finding
-from reasonblocks.memory._stores import finding_store
+from reasonblocks.memory.stores import finding_store
 from reasonblocks.types import Codebase
 
 CODEBASE = "acme/search"
@@ -230,7 +230,7 @@ def test_a_wrong_option_is_named(given: Any, told: str) -> None:
 
 
 def test_without_its_detectors_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reasonblocks._masking._secrets import _loaded
+    from reasonblocks.masking._secrets import _loaded
 
     _loaded.cache_clear()
     for name in [*filter(lambda name: name.split(".")[0] == "detect_secrets", sys.modules), "detect_secrets"]:

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks import QdrantStore
-from reasonblocks._findings import MOST_FINDINGS
-from reasonblocks.backends._qdrant_store import QdrantFindings
-from reasonblocks.backends._qdrant_store._findings import _order, _paths
 from reasonblocks.backends.embed import HashEmbedder
+from reasonblocks.backends.qdrant_store import QdrantFindings
+from reasonblocks.backends.qdrant_store.findings import _order, _paths
 from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unavailable
+from reasonblocks.findings import MOST_FINDINGS
 from reasonblocks.types import Codebase, Finding
 from tests.core.memory.store_contract import Maker, StoreContract
 from tests.core.stores.world import Numbers

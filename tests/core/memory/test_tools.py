@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks.backends._local_store._findings import LocalFindings
 from reasonblocks.backends.embed import HashEmbedder
+from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.exceptions import BadAnswer, ConfigError, ReasonBlocksError, Refused, StoreError, Unavailable
 from reasonblocks.memory import CodebaseMemory, MemoryTool, ToolAnswer, memory_tools
 from tests.findings import FailingFindings

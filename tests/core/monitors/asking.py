@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reasonblocks._monitors import evaluate as evaluate_request
-from reasonblocks._monitors.builtin import Calibration
-from reasonblocks._monitors.suite import SuiteSettings
-from reasonblocks._requests import Evaluate
+from reasonblocks.monitors import evaluate as evaluate_request
+from reasonblocks.monitors.builtin import Calibration
+from reasonblocks.monitors.suite import SuiteSettings
+from reasonblocks.requests import Evaluate
 from reasonblocks.types import Evaluation, Injected, Memories, Observed, Step
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reasonblocks._monitors import resolve_weights
-from reasonblocks.calibration import shipped
+from reasonblocks.monitors import resolve_weights
 from reasonblocks.types import Evaluation, Injected, Memories, Step, ToolCall, ToolResult
+from reasonblocks_workbench.calibration import shipped
 from tests.core.monitors.asking import evaluate
 
 TASK = "Fix the date parser so that leap years are accepted"

@@ -9,11 +9,12 @@ from functools import partial
 
 import pytest
 
-from reasonblocks import _scoring as scoring
-from reasonblocks._monitors import resolve_weights
-from reasonblocks._monitors.features import features_of
-from reasonblocks.calibration import shipped
+from reasonblocks.engine import scoring
+from reasonblocks.monitors import resolve_weights
+from reasonblocks.monitors.calibration import SHIPPED_LEVEL
+from reasonblocks.monitors.features import features_of
 from reasonblocks.types import JSON, Evaluation, Novelty, ScoreMemory, Step, ToolCall, ToolResult
+from reasonblocks_workbench.calibration import shipped
 from tests.core.monitors.asking import evaluate
 
 TASK = "Fix the date parser so that leap years are accepted"
@@ -35,7 +36,7 @@ def judge(one: Step, task: str = TASK) -> tuple[Evaluation, float]:
     _, memories = evaluate(one, 0, {}, (), task, resolve_weights("coding"), shipped())
     evaluation, memories = evaluate(one, 1, memories, (), task, resolve_weights("coding"), shipped())
     json.dumps(memories, allow_nan=False)
-    difficulty = scoring.score(one, ScoreMemory(), scoring.SHIPPED_LEVEL, Novelty())[0]
+    difficulty = scoring.score(one, ScoreMemory(), SHIPPED_LEVEL, Novelty())[0]
     return evaluation, difficulty
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._monitors.builtin import BY_NAME, WEIGHTS, Calibration, IndicatorWeight
-from reasonblocks._monitors.features import Features, features_of
-from reasonblocks._monitors.indicators import INDICATORS, gather, shown
-from reasonblocks._monitors.suite import MAX_BY_INDICATORS, by_indicators
-from reasonblocks.calibration import shipped
+from reasonblocks.monitors.builtin import BY_NAME, WEIGHTS, Calibration, IndicatorWeight
+from reasonblocks.monitors.features import Features, features_of
+from reasonblocks.monitors.indicators import INDICATORS, gather, shown
+from reasonblocks.monitors.suite import MAX_BY_INDICATORS, by_indicators
 from reasonblocks.types import JSON, Level, Step, ToolCall, ToolResult
+from reasonblocks_workbench.calibration import shipped
 
 TASK = "Repair the parser so that leap years pass"
 ROUNDING = 5e-4

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reasonblocks._monitors.features import features_of
+from reasonblocks.monitors.features import features_of
 from reasonblocks.types import Step, ToolCall, ToolResult
 
 Act = Callable[..., Step]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from reasonblocks._monitors import WEIGHTS
-from reasonblocks._monitors.builtin import BY_NAME
-from reasonblocks._monitors.features import features_of
-from reasonblocks.calibration import shipped
+from reasonblocks.monitors import WEIGHTS
+from reasonblocks.monitors.builtin import BY_NAME
+from reasonblocks.monitors.features import features_of
 from reasonblocks.types import JSON, Memories, Step
+from reasonblocks_workbench.calibration import shipped
 from tests.core.monitors.asking import evaluate
 
 Act = Callable[..., Step]

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._gates import first_sentence
-from reasonblocks._monitors import evaluate as evaluate_request
-from reasonblocks._monitors import recall, resolve_weights, untried
-from reasonblocks._monitors.features import features_of
-from reasonblocks._monitors.offers import LONGEST_NAME, may_offer
-from reasonblocks._monitors.recall import Recall
-from reasonblocks._monitors.suite import SuiteSettings
-from reasonblocks._monitors.wording import composed
-from reasonblocks._requests import Evaluate
-from reasonblocks.calibration import shipped
+from reasonblocks.engine.gates import first_sentence
+from reasonblocks.monitors import evaluate as evaluate_request
+from reasonblocks.monitors import recall, resolve_weights, untried
+from reasonblocks.monitors.features import features_of
+from reasonblocks.monitors.offers import LONGEST_NAME, may_offer
+from reasonblocks.monitors.recall import Recall
+from reasonblocks.monitors.suite import SuiteSettings
+from reasonblocks.monitors.wording import composed
+from reasonblocks.requests import Evaluate
 from reasonblocks.types import Memories, Step, ToolCall, ToolResult
+from reasonblocks_workbench.calibration import shipped
 
 TABLE = Path(__file__).parent / "offers.txt"
 

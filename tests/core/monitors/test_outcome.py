@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonblocks._monitors.outcome import error_digests, says_error, says_red, says_waiting
+from reasonblocks.monitors.outcome import error_digests, says_error, says_red, says_waiting
 
 TRACE = 'Traceback (most recent call last):\n  File "/a/b.py", line {line}, in f\nValueError: bad value {value}\n'
 

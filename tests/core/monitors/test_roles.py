@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonblocks._monitors.roles import is_shell, roles_of
+from reasonblocks.monitors.roles import is_shell, roles_of
 
 
 def roles(command: str) -> tuple[str, ...]:

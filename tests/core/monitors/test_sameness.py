@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from reasonblocks._formats.content import output_of
-from reasonblocks._monitors.features import features_of
+from reasonblocks.messages.content import output_of
+from reasonblocks.monitors.features import features_of
 from reasonblocks.types import Evaluation, Step, ToolCall, ToolResult
 from tests.pictures import forms
 

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks import _novelty as novelty
-from reasonblocks._json import compact
-from reasonblocks._monitors import MONITORS, indicators, persistence, recall, resolve_weights, suite, untried
-from reasonblocks._monitors.finding import Finding
-from reasonblocks._monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
-from reasonblocks.calibration import shipped
+from reasonblocks.monitors import MONITORS, indicators, novelty, persistence, recall, resolve_weights, suite, untried
+from reasonblocks.monitors.finding import Finding
+from reasonblocks.monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
 from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult
+from reasonblocks.util.json import compact
+from reasonblocks_workbench.calibration import shipped
 from tests.core.monitors.asking import evaluate
 
 Act = Callable[..., Step]

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from reasonblocks._gates import first_sentence
-from reasonblocks._monitors import WEIGHTS
-from reasonblocks._monitors.builtin import BY_NAME
-from reasonblocks._monitors.finding import Finding
-from reasonblocks._monitors.kinds import KINDS as KINDS_BY_TYPE
-from reasonblocks._monitors.recall import Recall
-from reasonblocks._monitors.suite import hint_text
-from reasonblocks._monitors.wording import failures, nothing_new, repeated, same_result
-from reasonblocks.calibration import shipped
+from reasonblocks.engine.gates import first_sentence
+from reasonblocks.monitors import WEIGHTS
+from reasonblocks.monitors.builtin import BY_NAME
+from reasonblocks.monitors.finding import Finding
+from reasonblocks.monitors.kinds import KINDS as KINDS_BY_TYPE
+from reasonblocks.monitors.recall import Recall
+from reasonblocks.monitors.suite import hint_text
+from reasonblocks.monitors.wording import failures, nothing_new, repeated, same_result
 from reasonblocks.types import Memories, Step
+from reasonblocks_workbench.calibration import shipped
 from tests.core.monitors.asking import evaluate
 from tests.core.monitors.conftest import act
 

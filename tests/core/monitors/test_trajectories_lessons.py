@@ -8,12 +8,12 @@ from typing import NamedTuple
 import pytest
 
 from reasonblocks import LocalStore
-from reasonblocks._monitors.kinds import KINDS, TYPES
-from reasonblocks._requests import Evaluate, Retrieve
-from reasonblocks.backends._local import LocalEvaluator
-from reasonblocks.calibration import shipped
-from reasonblocks.starter import starter_patterns
+from reasonblocks.backends.local import LocalEvaluator
+from reasonblocks.monitors.kinds import KINDS, TYPES
+from reasonblocks.patterns.starter import starter_patterns
+from reasonblocks.requests import Evaluate, Retrieve
 from reasonblocks.types import Evaluation, Memories, Pattern, StepDecision, StepInput, StepOutcome
+from reasonblocks_workbench.calibration import shipped
 from tests.core.monitors.trajectories import MODEL, STUCK, Stuck
 from tests.core.world import ScriptedReasonBlocks
 

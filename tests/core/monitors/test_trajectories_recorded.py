@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.cli import main
+from reasonblocks_workbench.cli import main
 from tests.core.monitors.trajectories import FAIR, FILES, STUCK, Fair, Stuck
 
 each_file = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in FILES])

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._gates import first_sentence
-from reasonblocks._monitors import WEIGHTS, recall, untried
-from reasonblocks._monitors.builtin import BY_NAME
-from reasonblocks._monitors.excerpts import call_line
-from reasonblocks._monitors.finding import Finding
-from reasonblocks._monitors.recall import Recall
-from reasonblocks._monitors.suite import hint_text
-from reasonblocks._monitors.wording import (
+from reasonblocks.engine.gates import first_sentence
+from reasonblocks.monitors import WEIGHTS, recall, untried
+from reasonblocks.monitors.builtin import BY_NAME
+from reasonblocks.monitors.excerpts import call_line
+from reasonblocks.monitors.finding import Finding
+from reasonblocks.monitors.recall import Recall
+from reasonblocks.monitors.suite import hint_text
+from reasonblocks.monitors.wording import (
     Phrase,
     changed_again,
     circle,
@@ -28,8 +28,8 @@ from reasonblocks._monitors.wording import (
     repeated,
     same_result,
 )
-from reasonblocks.calibration import shipped
 from reasonblocks.types import Memories, Step, ToolCall, ToolResult
+from reasonblocks_workbench.calibration import shipped
 from tests.core.monitors.asking import evaluate
 from tests.core.monitors.conftest import act
 

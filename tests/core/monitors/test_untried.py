@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from reasonblocks._monitors.features import features_of
-from reasonblocks._monitors.forms import Form
-from reasonblocks._monitors.listed import lists_in
-from reasonblocks._monitors.untried import Alternatives, alternatives, gather
+from reasonblocks.monitors.features import features_of
+from reasonblocks.monitors.forms import Form
+from reasonblocks.monitors.listed import lists_in
+from reasonblocks.monitors.untried import Alternatives, alternatives, gather
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import act
 

@@ -10,11 +10,11 @@ from hypothesis import given as hypothesis_given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from reasonblocks._gates import untried_sentence
-from reasonblocks._monitors.features import features_of
-from reasonblocks._monitors.memory import table
-from reasonblocks._monitors.untried import alternatives, gather
-from reasonblocks._monitors.wording import composed
+from reasonblocks.engine.gates import untried_sentence
+from reasonblocks.monitors.features import features_of
+from reasonblocks.monitors.memory import table
+from reasonblocks.monitors.untried import alternatives, gather
+from reasonblocks.monitors.wording import composed
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import act
 from tests.core.monitors.test_texts import recalled

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from reasonblocks._monitors import MONITORS, WEIGHTS, resolve_weights
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.monitors import MONITORS, WEIGHTS, resolve_weights
 
 
 @pytest.mark.parametrize("profile", WEIGHTS)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import JSON, Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 __all__ = [
     "FAIR", "FILES", "STUCK", "Fair", "Played", "Stuck", "Told", "bash", "call", "play", "react", "say",

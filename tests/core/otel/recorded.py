@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import LoopHarness, Ran, Script, Turn, tool_call, tool_result
 from reasonblocks.types import Step, Usage
+from reasonblocks_testing import LoopHarness, Ran, Script, Turn, tool_call, tool_result
 from tests.core.otel.world import Memory
 
 TURNS = (

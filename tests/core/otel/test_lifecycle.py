@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from reasonblocks import OpenTelemetrySink, __version__
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import ExtraMissing
-from reasonblocks.testing import LoopHarness
 from reasonblocks.types import RunInfo, StepOutcome, ToolCall, ToolResult
+from reasonblocks_testing import LoopHarness
 from tests.core.otel.recorded import SCRIPT
 from tests.core.otel.world import (
     Memory,

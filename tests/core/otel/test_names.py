@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonblocks.backends._otel_sink import _names
+from reasonblocks.backends.otel_sink import _names
 from tests.core.otel.world import emitted, finished, started, step
 
 STRINGS = {value for value in vars(_names).values() if isinstance(value, str)}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import LoopHarness, Script, Turn, tool_call, tool_result
+from reasonblocks_testing import LoopHarness, Script, Turn, tool_call, tool_result
 from tests.core.otel.recorded import SCRIPT
 from tests.core.otel.world import Memory, emitted, finished, id_of, started, step
 from tests.core.world import client, run

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.testing import LoopHarness, Script
-from reasonblocks.testing._script import long_script
-from reasonblocks.traces import RecordedRun, read_runs
 from reasonblocks.types import Mode, Step, ToolCall, ToolResult
+from reasonblocks_testing import LoopHarness, Script
+from reasonblocks_testing.script import long_script
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.core.otel.otlp import spans_json
 from tests.core.otel.recorded import SCRIPT
 from tests.core.otel.test_parents import OUTER

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.testing import LoopHarness
 from reasonblocks.types import ETrace, Evaluation, StepOutcome
+from reasonblocks_testing import LoopHarness
 from tests.core.otel.recorded import SCRIPT
 from tests.core.otel.world import CONTENT, Memory, emitted, finished, id_of, started, step
 from tests.core.world import RecordingSink, begin, client, found, run, speaks

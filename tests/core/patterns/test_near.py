@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._authoring import Near, near_duplicates
-from reasonblocks._json import evolve
 from reasonblocks.types import Pattern
+from reasonblocks.util.json import evolve
+from reasonblocks_workbench.authoring import Near, near_duplicates
 from tests.core.stores.world import Numbers, pattern
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from reasonblocks._authoring import Authored, as_jsonl, as_toml, pattern_from, read_patterns
 from reasonblocks.exceptions import ConfigError, RecordError
-from reasonblocks.starter import starter_patterns
+from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import Pattern
+from reasonblocks_workbench.authoring import Authored, as_jsonl, as_toml, pattern_from, read_patterns
 
 Write = Callable[[str, bytes], str]
 RULE = {"id": "a", "tier": "e3", "fields": {"instruction": "Use the staging database."}}

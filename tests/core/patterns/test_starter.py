@@ -11,16 +11,15 @@ from time import perf_counter
 
 import pytest
 
-from reasonblocks import starter
-from reasonblocks._authoring import near_duplicates, standing_bytes, warnings
-from reasonblocks._gates import TIER_RULES
-from reasonblocks._monitors import MONITORS
-from reasonblocks._monitors.kinds import TYPES
-from reasonblocks._patterns import pattern_json
-from reasonblocks._render import FORMS, INJECTION_BYTES, render_pattern, tier_injections
-from reasonblocks._text import words
-from reasonblocks.starter import starter_patterns
+from reasonblocks.engine.gates import TIER_RULES
+from reasonblocks.monitors import MONITORS
+from reasonblocks.monitors.kinds import TYPES
+from reasonblocks.patterns import pattern_json, starter
+from reasonblocks.patterns.starter import starter_patterns
+from reasonblocks.render.guidance import FORMS, INJECTION_BYTES, render_pattern, tier_injections
 from reasonblocks.types import ETrace, Pattern
+from reasonblocks.util.text import words
+from reasonblocks_workbench.authoring import near_duplicates, standing_bytes, warnings
 
 ALL = starter_patterns()
 RULES = [one for one in ALL if one.tier == "e3"]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from reasonblocks._authoring import standing_bytes, warnings
 from reasonblocks.types import Pattern
+from reasonblocks_workbench.authoring import standing_bytes, warnings
 
 THOUGHT = (
     "The test fails as before. I change the condition again and run it. It fails at the same line, so I try again."

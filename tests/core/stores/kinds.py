@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 
 from reasonblocks import LocalStore
-from reasonblocks._requests import Retrieve
 from reasonblocks.ports import Embedder
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Pattern, Tier
 from tests.core.stores.world import Numbers
 

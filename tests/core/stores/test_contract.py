@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._json import evolve
-from reasonblocks._memo import Memo
-from reasonblocks._requests import Retrieve
 from reasonblocks.exceptions import BadAnswer, ConfigError
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import Pattern, Tier
+from reasonblocks.util.json import evolve
+from reasonblocks.util.memo import Memo
 from tests.core.stores.kinds import KINDS, Maker, Store
 from tests.core.stores.world import Broken, Numbers, answer, pattern, plain_search, request
 from tests.whole import QUICK_EXAMPLES, WHOLE

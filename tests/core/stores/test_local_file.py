@@ -50,7 +50,7 @@ def test_a_file_that_appears_is_read(path: Path) -> None:
 
 def test_standing_rules_in_memory_need_neither_numpy_nor_an_embedder() -> None:
     code = (
-        "import sys\nfrom reasonblocks import LocalStore, Pattern\nfrom reasonblocks._requests import Retrieve\n"
+        "import sys\nfrom reasonblocks import LocalStore, Pattern\nfrom reasonblocks.requests import Retrieve\n"
         "layer = [Pattern(id='c', tier='e2', exemplars=('x',)), Pattern(id='a', tier='e3')]\n"
         "asked = Retrieve(tier='e3', texts=(), top_k=9, similarity=0, org_id='x', failure_type=None, model='')\n"
         "print([one.pattern.id for one in LocalStore(layer=layer).search(asked)], 'numpy' in sys.modules)"

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import EdgeStore, QdrantStore
-from reasonblocks._memo import Memo
 from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unavailable
+from reasonblocks.util.memo import Memo
 from tests.core.stores.world import Numbers, answer, pattern, request
 
 pytest.importorskip("qdrant_client")

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from reasonblocks._patterns import Curve, SimilarityCurves, best, exemplars, standing, visible
-from reasonblocks._requests import Retrieve
+from reasonblocks.patterns import Curve, SimilarityCurves, best, exemplars, standing, visible
+from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Pattern, Tier
 
 CURVES = SimilarityCurves(

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks_server import Settings
-from reasonblocks_server._auth import GRACE_S, KNOWN_S, LOOKUP_BURST, REFRESH_S, Auth, Bucket, _Cache, _Known
-from reasonblocks_server._errors import ApiError, StorageUnavailable
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._values import Principal, Scope
+from reasonblocks_server.auth import GRACE_S, KNOWN_S, LOOKUP_BURST, REFRESH_S, Auth, Bucket, _Cache, _Known
+from reasonblocks_server.errors import ApiError, StorageUnavailable
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.values import Principal, Scope
 
 
 class World:

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks._serving import Evaluations, Seal
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse
-from reasonblocks_server._errors import ApiError
 from reasonblocks_server._evaluations import CHUNK, INLINE_BYTES, INLINE_STEPS, PROFILES_S, Memories, OrgEvaluations
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.errors import ApiError
+from reasonblocks_server.serving import Evaluations, Seal
+from reasonblocks_server.storage import Storage
 from tests.server.app.asking import LOOP, Body, evaluated, stepped, without
 from tests.server.running import Running
 

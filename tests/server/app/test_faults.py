@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from reasonblocks_server._errors import StorageUnavailable
-from reasonblocks_server._server import Migrating
-from reasonblocks_server._storage import NewerDatabase, Storage
+from reasonblocks_server.errors import StorageUnavailable
+from reasonblocks_server.server import Migrating
+from reasonblocks_server.storage import NewerDatabase, Storage
 from tests.server.app.asking import LOOP, evaluated, stepped, without
 from tests.server.running import Running, running
 from tests.server.serving import served

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from reasonblocks_server._limits import HELD_BYTES, IN_FLIGHT, MAX_DEADLINE_MS, Bodies, InFlight, ends_of
+from reasonblocks_server.limits import HELD_BYTES, IN_FLIGHT, MAX_DEADLINE_MS, Bodies, InFlight, ends_of
 from tests.server.app.asking import LOOP
 from tests.server.running import Running, running
 

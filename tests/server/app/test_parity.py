@@ -7,10 +7,10 @@ from itertools import islice
 
 import pytest
 
-from reasonblocks.backends._local_store import LocalStore
-from reasonblocks.testing._http_parity import WAYS, Way, compared, recorded, shared_out
-from reasonblocks.testing._parity_runs import LESSONS, long_runs, store_of
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.backends.local_store import LocalStore
+from reasonblocks_testing._http_parity import WAYS, Way, compared, recorded, shared_out
+from reasonblocks_testing._parity_runs import LESSONS, long_runs, store_of
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.parity.runs import CORPUS
 from tests.server.running import running
 from tests.whole import WHOLE, in_whole

@@ -13,12 +13,12 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from reasonblocks.backends._local_store import LocalStore
-from reasonblocks.starter import starter_patterns
+from reasonblocks.backends.local_store import LocalStore
+from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import Pattern
 from reasonblocks_server import Settings
-from reasonblocks_server._errors import ApiError
-from reasonblocks_server._patterns import Patterns
+from reasonblocks_server.errors import ApiError
+from reasonblocks_server.patterns import Patterns
 from tests.server.app.asking import LOOP, Body
 from tests.server.running import Running, running
 from tests.whole import in_whole
@@ -194,7 +194,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from reasonblocks_server import Settings
-from reasonblocks_server._patterns import Patterns
+from reasonblocks_server.patterns import Patterns
 patterns = Patterns(Settings(data=Path(sys.argv[1])))
 for number in range(20):
     given = {"id": f"{sys.argv[2]}-{number}", "tier": "e3", "fields": {"instruction": "x"}}

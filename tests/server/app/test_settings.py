@@ -12,8 +12,8 @@ import pytest
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_server import Settings
-from reasonblocks_server._settings import SECRET_BYTES, secret_of
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.settings import SECRET_BYTES, secret_of
+from reasonblocks_server.storage import Storage
 
 
 def test_the_environment_sets_all_of_them() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reasonblocks_server._server import Sweeping
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.server import Sweeping
+from reasonblocks_server.storage import Storage
 
 DAY_S = 86_400
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks._own_level import MIN_RUNS
+from reasonblocks.engine.own_level import MIN_RUNS
 from tests.core.http.world import PATIENT_MS, run
 from tests.server.running import Running
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.core.cli.conftest import command
+from tests.workbench.cli.conftest import command
 
 __all__ = ["command"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks_server._storage import Storage
-from tests.core.cli.conftest import Command
-from tests.core.cli.test_terminal import EVIL, obeyed
+from reasonblocks_server.storage import Storage
+from tests.workbench.cli.conftest import Command
+from tests.workbench.cli.test_terminal import EVIL, obeyed
 
 
 @pytest.fixture

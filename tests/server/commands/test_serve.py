@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from reasonblocks_server._storage import Storage
-from tests.core.cli.conftest import Command
-from tests.core.cli.test_terminal import EVIL, obeyed
+from reasonblocks_server.storage import Storage
 from tests.server.serving import END_S, Served, command, environment, served
+from tests.workbench.cli.conftest import Command
+from tests.workbench.cli.test_terminal import EVIL, obeyed
 
 RUN = {"event": "run_start", "timestamp": 1.0, "run_id": "run-1", "agent_name": "a", "task": "t"}
 
@@ -108,9 +108,8 @@ def test_a_database_of_a_newer_version_is_left_alone(serve: Command, tmp_path: P
 def test_a_missing_driver_is_named_with_the_command_that_installs_it(
     tmp_path: Path, module: str, argv: list[str], problem: str
 ) -> None:
-    code = (
-        f"import sys; sys.modules[{module!r}] = None; from reasonblocks.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
+    run = "from reasonblocks_workbench.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = f"import sys; sys.modules[{module!r}] = None; {run}"
     done = subprocess.run(
         [sys.executable, "-c", code, "serve", "--port", "0", *argv],
         env=environment(tmp_path), capture_output=True, text=True, check=False,
@@ -121,7 +120,8 @@ def test_a_missing_driver_is_named_with_the_command_that_installs_it(
 
 def test_the_list_of_commands_imports_no_web_framework_and_no_database() -> None:
     heavy = {"fastapi", "starlette", "uvicorn", "sqlalchemy", "alembic"}
-    code = f"import sys; from reasonblocks.cli import main; main(['--help']); print({heavy!r} & {{*sys.modules}})"
+    run = "from reasonblocks_workbench.cli import main; main(['--help'])"
+    code = f"import sys; {run}; print({heavy!r} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "serve" in done.stdout
     assert done.stdout.splitlines()[-1] == "set()"

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from reasonblocks_server._settings import Settings, secret_of
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.settings import Settings, secret_of
+from reasonblocks_server.storage import Storage
 from tests.server.workers.clients import step_event
 
 ROOT = Path(__file__).parents[3]

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from reasonblocks.cli._doctor import OF_THE_SERVER
-from reasonblocks_server._commands import add_keys, add_serve
-from reasonblocks_server._settings import _VARIABLES, Settings
+from reasonblocks_server.commands import add_keys, add_serve
+from reasonblocks_server.settings import _VARIABLES, Settings
+from reasonblocks_workbench.cli._doctor import OF_THE_SERVER
 
 if sys.version_info >= (3, 11):
     import tomllib

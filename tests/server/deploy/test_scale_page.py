@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.storage import Storage
 from tests.server.postgres import Postgres, why_not
 from tests.server.workers.clients import step_event
 from tests.whole import in_whole

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks.testing import LoopHarness, Script, Turn, tool_call, tool_result
 from reasonblocks.types import StepDecision, StepOutcome
+from reasonblocks_testing import LoopHarness, Script, Turn, tool_call, tool_result
 from tests.core.http.world import answered, given, run
 from tests.server.notes.world import SAID, Operator, lossy
 from tests.server.running import ORG

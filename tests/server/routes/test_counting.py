@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reasonblocks_server._counting import MAX_WAITING, Counting
-from reasonblocks_server._errors import StorageUnavailable
+from reasonblocks_server.errors import StorageUnavailable
 from tests.server.routes.walk import PATTERN
 from tests.server.routes.world import Body, Caller, World, finish, start, step
 

@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 import pytest
 
-from reasonblocks._findings import MOST_FINDINGS, finding_id
-from reasonblocks._secret import Secret
-from reasonblocks.backends._http import Exchange, HttpFindings, address_of
-from reasonblocks.backends._local_store._findings import LocalFindings
+from reasonblocks.backends.http import Exchange, HttpFindings, address_of
+from reasonblocks.backends.local_store.findings import LocalFindings
+from reasonblocks.findings import MOST_FINDINGS, finding_id
 from reasonblocks.types import Codebase, Finding
-from reasonblocks_server._errors import ApiError
-from reasonblocks_server._findings import Findings
+from reasonblocks.util.secret import Secret
+from reasonblocks_server.errors import ApiError
+from reasonblocks_server.findings import Findings
 from tests.core.memory.store_contract import HOME, NAMES, Maker, StoreContract
 from tests.server.routes.world import Caller, World
 

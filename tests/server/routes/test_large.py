@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonblocks_server._storage import _runs
+from reasonblocks_server.storage import _runs
 from tests.server.routes.world import Caller, World, finish, start, step
 
 

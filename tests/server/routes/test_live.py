@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks_server._errors import StorageUnavailable
-from reasonblocks_server._live import Live
-from reasonblocks_server._live._live import MAX_CHANGED, ChangedRuns
-from reasonblocks_server._live._notes import MAX_UNWRITTEN, Told, WaitingNotes
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._values import NoteRow
+from reasonblocks_server.errors import StorageUnavailable
+from reasonblocks_server.live import Live
+from reasonblocks_server.live._live import MAX_CHANGED, ChangedRuns
+from reasonblocks_server.live._notes import MAX_UNWRITTEN, Told, WaitingNotes
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.values import NoteRow
 from tests.server.routes.world import start, until
 
 ORG, RUN = "org", "run"

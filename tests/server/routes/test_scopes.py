@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from reasonblocks_server._values import SCOPES, Scope
+from reasonblocks_server.values import SCOPES, Scope
 from tests.server.routes.walk import KNOWN, Operation, operations
 from tests.server.routes.world import Caller, World
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from reasonblocks._monitors.builtin import WEIGHTS
-from reasonblocks.traces import RecordedRun, read_runs
+from reasonblocks.monitors.builtin import WEIGHTS
+from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.server.routes.world import Caller, World, start
 
 LESSON = {"id": "lesson", "tier": "e3", "fields": {"instruction": "Read the log."}}

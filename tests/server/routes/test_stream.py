@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from reasonblocks_server._bodies import LIVE_STEP_BYTES
-from reasonblocks_server._errors import StorageUnavailable
-from reasonblocks_server._live import Message, Subscription
-from reasonblocks_server._live._subscription import MAX_UNREAD, ROOM
-from reasonblocks_server._routes.stream import event_text, lines_of, number_in
+from reasonblocks_server.bodies import LIVE_STEP_BYTES
+from reasonblocks_server.errors import StorageUnavailable
+from reasonblocks_server.live import Message, Subscription
+from reasonblocks_server.live._subscription import MAX_UNREAD, ROOM
+from reasonblocks_server.routes.stream import event_text, lines_of, number_in
 from tests.server.routes.world import Body, Caller, World, finish, running_world, start, step, until
 
 Sent = tuple[str, str, Body]
@@ -212,7 +212,7 @@ def test_a_reader_that_has_stopped_reading_is_closed(monkeypatch: pytest.MonkeyP
     async def read() -> None:
         slow = listener()
         slow.offer(message(ROOM))
-        monkeypatch.setattr("reasonblocks_server._live._subscription.STUCK_SECONDS", 0.0)
+        monkeypatch.setattr("reasonblocks_server.live._subscription.STUCK_SECONDS", 0.0)
         assert not slow.has_room()
         assert slow.closed
 
@@ -229,7 +229,7 @@ def test_a_listener_whose_loop_has_ended_is_closed() -> None:
 
 
 def test_a_silent_stream_sends_a_comment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reasonblocks_server._routes.stream.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("reasonblocks_server.routes.stream.HEARTBEAT_SECONDS", 0.01)
 
     async def still_valid() -> bool:
         return True
@@ -261,8 +261,8 @@ def test_no_text_breaks_out_of_its_event() -> None:
 
 
 def test_the_stream_of_a_revoked_key_ends(world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reasonblocks_server._routes.stream.HEARTBEAT_SECONDS", 0.01)
-    monkeypatch.setattr("reasonblocks_server._routes.stream.CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("reasonblocks_server.routes.stream.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("reasonblocks_server.routes.stream.CHECK_SECONDS", 0.0)
     with stream(caller):
         until(lambda: any(it.org_id == caller.org_id for it in world.server.live._listeners))
         world.server.storage.keys.revoke(caller.org_id, caller.key_id, time.time())

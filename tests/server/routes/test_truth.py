@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import JsonlSink, ReasonBlocks
-from reasonblocks._json import evolve
-from reasonblocks.report import page_of_log, run_page
-from reasonblocks.traces import RunLog, read_logs
 from reasonblocks.types import RunOptions
+from reasonblocks.util.json import evolve
+from reasonblocks_workbench.report import page_of_log, run_page
+from reasonblocks_workbench.traces import RunLog, read_logs
 from tests.core.http.world import PATIENT_MS, arun, run
 from tests.server.routes.world import Body, Caller, World
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reasonblocks_server._values import Scope
+from reasonblocks_server.values import Scope
 
 Operation = tuple[str, str]
 """A method, and a path without its version."""

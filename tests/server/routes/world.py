@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from reasonblocks_server._server import Server
-from reasonblocks_server._values import SCOPES, Scope
+from reasonblocks_server.server import Server
+from reasonblocks_server.values import SCOPES, Scope
 from tests.server.running import SECONDS, running
 
 Body = dict[str, Any]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._storage._tables import METADATA
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.storage._tables import METADATA
 from tests.server.postgres import Postgres, why_not
 
 

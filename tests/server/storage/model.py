@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.storage import Storage
 
 Event = dict[str, Any]
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.storage import Storage
 
 SIZE = 20
 

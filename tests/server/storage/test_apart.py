@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._storage._tables import METADATA
-from reasonblocks_server._values import RunFilter
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.storage._tables import METADATA
+from reasonblocks_server.values import RunFilter
 from tests.server.storage.model import finish, start, step
 
 OF_THE_SERVER = {

@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.storage import Storage
 from tests.server.storage.model import Event, finish, start, step
 from tests.server.storage.other_process import batches
 from tests.whole import in_whole

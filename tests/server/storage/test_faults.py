@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from reasonblocks_server._errors import StorageUnavailable
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._values import RunFilter
+from reasonblocks_server.errors import StorageUnavailable
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.values import RunFilter
 from tests.server.postgres import Postgres
 from tests.server.storage.model import step
 

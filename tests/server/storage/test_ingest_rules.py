@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._summary import summary_of
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.summary import summary_of
 from tests.server.storage.model import Event, Model, finish, start, step, stored
 from tests.whole import QUICK_EXAMPLES, WHOLE
 

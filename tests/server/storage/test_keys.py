@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 from threading import Thread
 
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._storage._tables import METADATA
-from reasonblocks_server._values import SCOPES
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.storage._tables import METADATA
+from reasonblocks_server.values import SCOPES
 
 
 def test_a_key_is_found_by_its_id(storage: Storage) -> None:

@@ -10,8 +10,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 
-from reasonblocks_server._storage import NewerDatabase, Storage
-from reasonblocks_server._storage._tables import METADATA
+from reasonblocks_server.storage import NewerDatabase, Storage
+from reasonblocks_server.storage._tables import METADATA
 from tests.server.postgres import Postgres
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_server._errors import ApiError
-from reasonblocks_server._storage import Storage
+from reasonblocks_server.errors import ApiError
+from reasonblocks_server.storage import Storage
 from tests.server.storage.model import finish, step
 from tests.whole import QUICK_EXAMPLES
 

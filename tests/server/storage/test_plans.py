@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._values import RunFilter
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.values import RunFilter
 
 PLANS: dict[str, tuple[Callable[[Storage], Any], str]] = {
     "list": (lambda s: s.runs.list("o", RunFilter(), limit=50), "runs_started"),

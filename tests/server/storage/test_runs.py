@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._values import RunFilter
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.values import RunFilter
 from tests.server.storage.model import finish, start, step
 from tests.whole import QUICK_EXAMPLES
 

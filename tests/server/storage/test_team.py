@@ -6,9 +6,9 @@ from threading import Thread
 
 import pytest
 
-from reasonblocks._own_level import MAX_RUNS
-from reasonblocks_server._storage import Storage
-from reasonblocks_server._values import ProfileRow, RunFilter
+from reasonblocks.engine.own_level import MAX_RUNS
+from reasonblocks_server.storage import Storage
+from reasonblocks_server.values import ProfileRow, RunFilter
 from tests.server.storage.model import finish, start, step
 
 DAY = 86_400.0

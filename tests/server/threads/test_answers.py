@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from reasonblocks_server._ui._paths import run_href, thread_href
-from reasonblocks_server._values import Scope
+from reasonblocks_server.ui._paths import run_href, thread_href
+from reasonblocks_server.values import Scope
 from reasonblocks_threads import Card, Phase
 from tests.server.board import Board
 from tests.server.running import ORG

@@ -11,7 +11,7 @@ import pytest
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_server import Settings
-from reasonblocks_server._threads import store_of
+from reasonblocks_server.threads import store_of
 from reasonblocks_threads import Phase, Threads
 from tests.server.board import Board, cause, proposals
 from tests.server.running import ORG, running
@@ -96,6 +96,6 @@ def test_a_place_that_cannot_be_is_refused_before_it_is_used(url: str, rule: str
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "reasonblocks_threads._stores", None)
+    monkeypatch.setitem(sys.modules, "reasonblocks_threads.stores", None)
     with pytest.raises(ConfigError, match=r"pip install \./packages/core \./packages/threads"):
         store_of("threads.db")

@@ -8,12 +8,12 @@ from typing import Any, get_args
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reasonblocks._folding import visible
-from reasonblocks_server._ui._answer_forms import Field, WrongField, forms_of, given_of
-from reasonblocks_server._ui._thread_words import ANSWERS, PHASES, QUESTIONS, entries_of, exact
+from reasonblocks.util.folding import visible
+from reasonblocks_server.ui._answer_forms import Field, WrongField, forms_of, given_of
+from reasonblocks_server.ui._thread_words import ANSWERS, PHASES, QUESTIONS, entries_of, exact
 from reasonblocks_threads import Actor, Answer, Card, Phase, Stage, ThreadEvent
-from reasonblocks_threads._phases import AnswerName, CardKind
-from reasonblocks_threads._values import KINDS
+from reasonblocks_threads.phases import AnswerName, CardKind
+from reasonblocks_threads.values import KINDS
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from reasonblocks._folding import visible
-from reasonblocks_server._ui._paths import run_href, thread_href
+from reasonblocks.util.folding import visible
+from reasonblocks_server.ui._paths import run_href, thread_href
 from reasonblocks_threads import Actor, Cause, Evidence
-from tests.core.report.markup import parsed
 from tests.server.board import ATTACK, NAMED, STORED, Board, cause, proposals
 from tests.server.threads.world import Agent, form_of, page_of, send, words_of
 from tests.server.ui_http.conftest import Enter
+from tests.workbench.report.markup import parsed
 
 HIDDEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\x1b]|U\\+[0-9A-F]{4}")
 

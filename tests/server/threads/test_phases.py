@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from reasonblocks_server import _threads
-from reasonblocks_server._ui._paths import thread_href
-from reasonblocks_server._ui._thread_words import PHASES, QUESTIONS
+from reasonblocks_server import threads
+from reasonblocks_server.ui._paths import thread_href
+from reasonblocks_server.ui._thread_words import PHASES, QUESTIONS
 from reasonblocks_threads import Phase, Thread
 from tests.server.board import Board
 from tests.server.running import ORG, running
@@ -46,7 +46,7 @@ def site(reached: Reached) -> Iterator[Board]:
     database = reached[0].database
     assert database is not None
     with pytest.MonkeyPatch.context() as patch, running(database.parent, threads_url=str(database)) as server:
-        patch.setattr(_threads, "SETTLE_S", 0.0)
+        patch.setattr(threads, "SETTLE_S", 0.0)
         yield Board(running=server, started=time.time())
 
 

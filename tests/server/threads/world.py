@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from reasonblocks_server._ui._paths import thread_href
+from reasonblocks_server.ui._paths import thread_href
 from reasonblocks_threads import Card, Thread, Threads
-from tests.core.report.markup import parsed
 from tests.server.board import cause, proposals
 from tests.server.ui_http.conftest import Person
+from tests.workbench.report.markup import parsed
 
 SECONDS = 20.0
 """The most time that a busy machine may take for a thread to go on."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from reasonblocks_server._ui._visit import LOGIN
-from reasonblocks_server._values import Scope
+from reasonblocks_server.ui._visit import LOGIN
+from reasonblocks_server.values import Scope
 from tests.server.board import Board, board
 
 if TYPE_CHECKING:

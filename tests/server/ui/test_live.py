@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from reasonblocks.events import RunFinish
-from tests.core.report.runs import step, told
 from tests.server.board import Board
 from tests.server.ui.conftest import Show
+from tests.workbench.report.runs import step, told
 
 
 def test_new_rows_appear_in_an_open_page_and_are_announced(show: Show, site: Board) -> None:

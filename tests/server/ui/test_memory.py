@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reasonblocks.types import Codebase
-from reasonblocks_server._ui._paths import codebase_href
+from reasonblocks_server.ui._paths import codebase_href
 from tests.server.board import Board, finding
 from tests.server.running import ORG
 from tests.server.ui.conftest import Show

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reasonblocks_server._ui._paths import thread_href
+from reasonblocks_server.ui._paths import thread_href
 from reasonblocks_threads import Phase
 from tests.server.board import Board, cause, proposals
 from tests.server.running import ORG

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import httpx
 import pytest
 
-from reasonblocks_server._ui._visit import FORM, LOGIN, token_of
-from reasonblocks_server._values import Scope
+from reasonblocks_server.ui._visit import FORM, LOGIN, token_of
+from reasonblocks_server.values import Scope
 from tests.server.board import Board, board
 
 Enter: TypeAlias = Callable[..., "Person"]

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reasonblocks_server._ui
-from reasonblocks_server._ui._counts import facts_of
-from reasonblocks_server._ui._paths import EXPERIMENTS, PATTERNS, RUNS, href, id_in, local
-from tests.core.report.markup import parsed
-from tests.core.report.test_templates import INLINE_CODE, UNSAFE
+import reasonblocks_server.ui
+from reasonblocks_server.ui._counts import facts_of
+from reasonblocks_server.ui._paths import EXPERIMENTS, PATTERNS, RUNS, href, id_in, local
 from tests.server.board import HOSTILE_ID, STORED, Board
 from tests.server.ui_http.conftest import Enter
+from tests.workbench.report.markup import parsed
+from tests.workbench.report.test_templates import INLINE_CODE, UNSAFE
 
-FOLDER = Path(reasonblocks_server._ui.__file__).parent
+FOLDER = Path(reasonblocks_server.ui.__file__).parent
 TEMPLATES = sorted((FOLDER / "templates").glob("*.html"))
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "

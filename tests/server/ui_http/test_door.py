@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from reasonblocks_server._values import Scope
+from reasonblocks_server.values import Scope
 from tests.server.board import HOSTILE_ID, Board
 from tests.server.running import ORG
 from tests.server.ui_http.conftest import Enter

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from reasonblocks.types import Codebase
-from reasonblocks_server._ui._paths import codebase_href
+from reasonblocks_server.ui._paths import codebase_href
 from tests.server.board import CODEBASE, HOSTILE_CODEBASE, NAMED, Board, finding
 from tests.server.running import ORG
 from tests.server.ui_http.conftest import Enter

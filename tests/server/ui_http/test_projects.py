@@ -8,7 +8,7 @@ import pytest
 
 from reasonblocks.events import RunStart
 from reasonblocks.types import RunInfo
-from reasonblocks_server._ui import _stream
+from reasonblocks_server.ui import _stream
 from tests.server.board import Board
 from tests.server.running import ORG
 from tests.server.ui_http.conftest import Enter

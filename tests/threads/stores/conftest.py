@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from reasonblocks_threads._ports import Store
-from reasonblocks_threads._stores import SqliteStore, open_store
+from reasonblocks_threads.ports import Store
+from reasonblocks_threads.stores import SqliteStore, open_store
 from tests.server.postgres import Postgres, why_not
 from tests.whole import in_whole
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reasonblocks_threads._log import cause_json, fold, thread_id_of
-from reasonblocks_threads._phases import AnswerName, CardKind, Phase, Stage
-from reasonblocks_threads._policy import policy_json
-from reasonblocks_threads._ports import Known, Store
-from reasonblocks_threads._values import (
+from reasonblocks_threads.log import cause_json, fold, thread_id_of
+from reasonblocks_threads.phases import AnswerName, CardKind, Phase, Stage
+from reasonblocks_threads.policy import policy_json
+from reasonblocks_threads.ports import Known, Store
+from reasonblocks_threads.values import (
     SYSTEM,
     Actor,
     Card,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from reasonblocks_threads._errors import Conflict
-from reasonblocks_threads._ports import Store
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._values import Letter, Rows
+from reasonblocks_threads.errors import Conflict
+from reasonblocks_threads.ports import Store
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.values import Letter, Rows
 from tests.threads.stores.lines import claimed, noting, opened, work
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks_threads._errors import StoreUnavailable
-from reasonblocks_threads._ports import Store
-from reasonblocks_threads._stores import SqliteStore, default_file, open_store
-from reasonblocks_threads._values import Letter, Rows
+from reasonblocks_threads.errors import StoreUnavailable
+from reasonblocks_threads.ports import Store
+from reasonblocks_threads.stores import SqliteStore, default_file, open_store
+from reasonblocks_threads.values import Letter, Rows
 from tests.threads.stores.lines import claimed, following, head, noting, opened, opening
 from tests.whole import WHOLE
 

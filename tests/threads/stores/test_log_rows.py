@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from reasonblocks_threads._errors import Conflict, StoreUnavailable
-from reasonblocks_threads._log import fold_all
-from reasonblocks_threads._phases import Phase
-from reasonblocks_threads._ports import Known, Store, Writing
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._stores._writing import SqlWriting
-from reasonblocks_threads._values import Actor, Letter, Rows, ThreadEvent
+from reasonblocks_threads.errors import Conflict, StoreUnavailable
+from reasonblocks_threads.log import fold_all
+from reasonblocks_threads.phases import Phase
+from reasonblocks_threads.ports import Known, Store, Writing
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.stores._writing import SqlWriting
+from reasonblocks_threads.values import Actor, Letter, Rows, ThreadEvent
 from tests.threads.stores.lines import card, ending, following, head, noting, opened, opening, work
 
 TABLES = ("thread", "event", "command", "card", "work", "letter", "call", "blob", "meta")

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks_threads._errors import StoreUnavailable
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._stores._postgres import CONNECTIONS, PostgresStore
-from reasonblocks_threads._values import Letter
+from reasonblocks_threads.errors import StoreUnavailable
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.stores._postgres import CONNECTIONS, PostgresStore
+from reasonblocks_threads.values import Letter
 from tests.server.postgres import Postgres
 from tests.threads.stores.lines import claimed, head, noting, opened
 
@@ -173,6 +173,6 @@ def test_a_user_without_rights_is_told_which(postgres: Postgres) -> None:
 
 def test_without_psycopg_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    monkeypatch.delitem(sys.modules, "reasonblocks_threads._stores._postgres")
+    monkeypatch.delitem(sys.modules, "reasonblocks_threads.stores._postgres")
     with pytest.raises(ConfigError, match="pip install 'psycopg"):
         open_store("postgresql://u@h/d")

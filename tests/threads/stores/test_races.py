@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from reasonblocks_threads._errors import Conflict, ThreadsError
-from reasonblocks_threads._log import fold_all
-from reasonblocks_threads._ports import Store
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._values import Rows, Thread
+from reasonblocks_threads.errors import Conflict, ThreadsError
+from reasonblocks_threads.log import fold_all
+from reasonblocks_threads.ports import Store
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.values import Rows, Thread
 from tests.server.postgres import Postgres
 from tests.threads.stores.lines import claimed, head, noting, opened, opening, work
 from tests.whole import WHOLE

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from reasonblocks_threads._errors import Conflict
-from reasonblocks_threads._phases import Phase
-from reasonblocks_threads._ports import Store
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._values import Letter, Rows, Thread
+from reasonblocks_threads.errors import Conflict
+from reasonblocks_threads.phases import Phase
+from reasonblocks_threads.ports import Store
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.values import Letter, Rows, Thread
 from tests.threads.stores.lines import ANSWER, card, ending, following, noting, opened, opening, work
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_threads._errors import Conflict
-from reasonblocks_threads._ports import Store
-from reasonblocks_threads._stores import open_store
-from reasonblocks_threads._values import NewWork, Rows, Work
+from reasonblocks_threads.errors import Conflict
+from reasonblocks_threads.ports import Store
+from reasonblocks_threads.stores import open_store
+from reasonblocks_threads.values import NewWork, Rows, Work
 from tests.threads.stores.lines import MOST, claimed, noting, opened, work
 
 

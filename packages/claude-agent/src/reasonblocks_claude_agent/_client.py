@@ -14,9 +14,9 @@ from reasonblocks.adapters import RunFields, RunOptions, split_keywords
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import Mode as RunMode
 
-from ._gateway import GATEWAY_CAPS, Gateway
 from ._sessions import Snapshots, check
 from ._steering import HOOKS_CAPS, Steering
+from .gateway import GATEWAY_CAPS, Gateway
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

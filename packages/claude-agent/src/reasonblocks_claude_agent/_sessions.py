@@ -10,14 +10,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks._formats.claude_code import task_done
 from reasonblocks.adapters import HeldRun, Newest, OpenCall, RunOptions, Runs, adrive, call_key
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.messages.claude_code import task_done
 from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput, StepOutcome
 
-from ._convert import batch_step, kept_of, outcome_of, step_kept
-from ._hooks import Delivery, HookDelivery
 from ._stream import Answer, Stream
+from .convert import batch_step, kept_of, outcome_of, step_kept
+from .hooks import Delivery, HookDelivery
 
 FRAMEWORK = "claude-agent"
 MAX_AGENTS = 256

@@ -10,14 +10,14 @@ from dataclasses import replace
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, TaskStartedMessage
 
 from reasonblocks import ReasonBlocks
-from reasonblocks._formats.claude_code import task_done
 from reasonblocks.adapters import RunOptions, RunView, SteeringHandle
+from reasonblocks.messages.claude_code import task_done
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
-from ._convert import HookOutput, ending_of, is_interrupted, result_told, stopping
-from ._hooks import Callback, Delivery, HookDelivery, Input, Work, guest, hook_seconds, merged
 from ._sessions import AgentRun, SessionRuns, Snapshots
 from ._stream import MAIN
+from .convert import HookOutput, ending_of, is_interrupted, result_told, stopping
+from .hooks import Callback, Delivery, HookDelivery, Input, Work, guest, hook_seconds, merged
 
 THOUGHT_SECONDS = 0.25
 """Time that a step waits for its thought to appear on the stream (ADAPTERS section 4)."""

@@ -16,11 +16,11 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
-from reasonblocks._formats.claude_code import result_of
 from reasonblocks.adapters import Newest
+from reasonblocks.messages.claude_code import result_of
 from reasonblocks.types import Step, ToolResult
 
-from ._convert import answer_of
+from .convert import answer_of
 
 MAX_RESULTS = 1_024
 MAX_AGENTS = 256

@@ -8,23 +8,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._foreign import refuse_foreign
+from .foreign import refuse_foreign
 
 if TYPE_CHECKING:
-    from ._client import ReasonBlocks
-    from ._fsm import DifficultyFSM, Thresholds
-    from ._saving import RequestPart, SavingPlan, TokenSaving
-    from ._session import RunView, SteeringSession, TraceStateManager
-    from .backends._edge_store import EdgeStore
-    from .backends._http import HttpSink
-    from .backends._jsonl_sink import JsonlSink
-    from .backends._local_store import LocalStore
-    from .backends._otel_sink import OpenTelemetrySink
-    from .backends._qdrant_store import QdrantStore
-    from .backends._sqlite_sink import SQLiteMonitorSink
+    from .backends.edge_store import EdgeStore
     from .backends.embed import HashEmbedder
+    from .backends.http import HttpSink
+    from .backends.jsonl_sink import JsonlSink
+    from .backends.local_store import LocalStore
+    from .backends.otel_sink import OpenTelemetrySink
+    from .backends.qdrant_store import QdrantStore
+    from .backends.sqlite_sink import SQLiteMonitorSink
+    from .client import ReasonBlocks
+    from .engine.fsm import DifficultyFSM, Thresholds
     from .exceptions import ReasonBlocksError
     from .memory import CodebaseMemory
+    from .session import RunView, SteeringSession, TraceStateManager
     from .types import (
         AdapterCaps,
         FSMState,
@@ -53,17 +52,14 @@ __all__ = [
     "QdrantStore",
     "ReasonBlocks",
     "ReasonBlocksError",
-    "RequestPart",
     "RunView",
     "SQLiteMonitorSink",
-    "SavingPlan",
     "SteeringSession",
     "Step",
     "StepInput",
     "StepLogEntry",
     "StepOutcome",
     "Thresholds",
-    "TokenSaving",
     "ToolCall",
     "ToolResult",
     "TraceStateManager",
@@ -75,24 +71,21 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "CodebaseMemory": "memory",
-    "DifficultyFSM": "_fsm",
-    "EdgeStore": "backends._edge_store",
+    "DifficultyFSM": "engine.fsm",
+    "EdgeStore": "backends.edge_store",
     "HashEmbedder": "backends.embed",
-    "HttpSink": "backends._http",
-    "JsonlSink": "backends._jsonl_sink",
-    "LocalStore": "backends._local_store",
-    "OpenTelemetrySink": "backends._otel_sink",
-    "QdrantStore": "backends._qdrant_store",
-    "ReasonBlocks": "_client",
+    "HttpSink": "backends.http",
+    "JsonlSink": "backends.jsonl_sink",
+    "LocalStore": "backends.local_store",
+    "OpenTelemetrySink": "backends.otel_sink",
+    "QdrantStore": "backends.qdrant_store",
+    "ReasonBlocks": "client",
     "ReasonBlocksError": "exceptions",
-    "RequestPart": "_saving",
-    "RunView": "_session",
-    "SQLiteMonitorSink": "backends._sqlite_sink",
-    "SavingPlan": "_saving",
-    "SteeringSession": "_session",
-    "Thresholds": "_fsm",
-    "TokenSaving": "_saving",
-    "TraceStateManager": "_session",
+    "RunView": "session",
+    "SQLiteMonitorSink": "backends.sqlite_sink",
+    "SteeringSession": "session",
+    "Thresholds": "engine.fsm",
+    "TraceStateManager": "session",
 }
 """The module of each name; the others are in `types`."""
 

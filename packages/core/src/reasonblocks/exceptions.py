@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ._extras import EXTRAS, folder_of, pip_install
+from .util.extras import EXTRAS, folder_of, pip_install
 
 __all__ = [
     "AdapterMissing",
@@ -50,7 +50,7 @@ class ConfigError(ReasonBlocksError, ValueError):
     @classmethod
     def unknown(cls, what: str, name: object, valid: Iterable[str]) -> ConfigError:
         """Return the error for an unknown key, with the nearest valid name if one is near."""
-        from ._text import nearest  # for errors only
+        from .util.text import nearest  # for errors only
 
         names = sorted(valid)
         near = nearest(name, names)

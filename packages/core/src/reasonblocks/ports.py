@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from ._memo import Memo
-from ._patterns import Curve, SimilarityCurves
-from ._requests import Evaluate, Retrieve
+from .patterns import Curve, SimilarityCurves
+from .requests import Evaluate, Retrieve
 from .types import (
     JSON,
     Codebase,
@@ -25,6 +24,7 @@ from .types import (
     RunInfo,
     Step,
 )
+from .util.memo import Memo
 
 if TYPE_CHECKING:
     import numpy

@@ -7,6 +7,7 @@ placement, mode, traceparent, experiment_id, unit_id, on_fraction`, are those of
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from reasonblocks.adapters import RunKeywords, RunView, split_keywords
@@ -18,10 +19,28 @@ if TYPE_CHECKING:
     from reasonblocks import ReasonBlocks
     from reasonblocks.memory import CodebaseMemory
 
-    from ._middleware import SteeringMiddleware
-    from ._saving import TokenSavingMiddleware
+    from .saving import RequestPart, SavingPlan, TokenSaving
+    from .saving.middleware import TokenSavingMiddleware
+    from .steering_middleware import SteeringMiddleware
 
-__all__ = ["SteeringMiddleware", "TokenSavingMiddleware", "memory_tools", "middleware"]
+__all__ = [
+    "RequestPart",
+    "SavingPlan",
+    "SteeringMiddleware",
+    "TokenSaving",
+    "TokenSavingMiddleware",
+    "memory_tools",
+    "middleware",
+]
+
+_HOMES = {
+    "RequestPart": "saving",
+    "SavingPlan": "saving",
+    "SteeringMiddleware": "steering_middleware",
+    "TokenSaving": "saving",
+    "TokenSavingMiddleware": "saving.middleware",
+}
+"""The module of each name that is loaded when it is first used, because the middlewares import LangChain."""
 
 
 def middleware(
@@ -43,7 +62,7 @@ def middleware(
     own, _ = split_keywords("middleware", options, ["interrupt_when"])
     own.check(rb, interrupt_when=interrupt_when)
     from ._lifecycle import Lifecycle
-    from ._middleware import SteeringMiddleware
+    from .steering_middleware import SteeringMiddleware
 
     return SteeringMiddleware(Lifecycle(rb, own, interrupt_when))
 
@@ -61,13 +80,10 @@ def memory_tools(memory: CodebaseMemory) -> list[BaseTool]:
 
 
 def __getattr__(name: str) -> object:
-    """Load a middleware, which imports LangChain, when it is first used."""
-    if name == "SteeringMiddleware":
-        from ._middleware import SteeringMiddleware
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
 
-        return SteeringMiddleware
-    if name == "TokenSavingMiddleware":
-        from ._saving import TokenSavingMiddleware
 
-        return TokenSavingMiddleware
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__

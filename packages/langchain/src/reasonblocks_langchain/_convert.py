@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from reasonblocks._formats import langchain
-from reasonblocks._formats.content import text_of
+from reasonblocks.messages import langchain
+from reasonblocks.messages.content import text_of
 from reasonblocks.types import Step, StepInput, StepOutcome
 
 from ._channel import step_key

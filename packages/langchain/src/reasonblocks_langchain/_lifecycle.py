@@ -23,9 +23,9 @@ from ._channel import CHANNEL, START, About, Carried, renamed
 from ._control import answer_to, can_wait, has_room, question, stopped_by, superstep
 from ._convert import is_models_own_end, last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
-from ._models import build, chat_model, model_name, takes_cache_control
 from ._request import Overrides, breakpoints, has_tail, marks_system, steer, without_foreign_thinking
 from ._runs import Run, ScopedRuns, Sessions, When
+from .models import build, chat_model, model_name, takes_cache_control
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

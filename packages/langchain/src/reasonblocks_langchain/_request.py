@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from reasonblocks import _render as render
-from reasonblocks._formats.langchain import model_of
-from reasonblocks._routing import attribute
+from reasonblocks import render
 from reasonblocks.adapters import same_model
+from reasonblocks.engine.routing import attribute
+from reasonblocks.messages.langchain import model_of
+from reasonblocks.render.placement import ANSWERS
 from reasonblocks.types import StepDecision
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def has_tail(messages: Sequence[AnyMessage]) -> bool:
     Of those, LangChain sends one block, or takes the text for a picture.
     """
     last = messages[-1] if messages else None
-    if last is None or isinstance(last, AIMessage) or attribute(last, "role") in render.ANSWERS:
+    if last is None or isinstance(last, AIMessage) or attribute(last, "role") in ANSWERS:
         return False
     if last.additional_kwargs.get("type") in _OWN_RESULTS:
         return False

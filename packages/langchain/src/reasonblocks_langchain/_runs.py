@@ -15,7 +15,7 @@ from reasonblocks.types import JSON, StepLogEntry
 
 from ._channel import About, Carried
 from ._failures import watch_here
-from ._models import route_names
+from .models import route_names
 
 if TYPE_CHECKING:
     from reasonblocks import ReasonBlocks

@@ -11,9 +11,9 @@ from agents import Agent, Model, RunConfig
 from agents.models import get_default_model
 from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
 
-from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import RoutedModels, RunOptions, model_name
 from reasonblocks.exceptions import ConfigError, SnapshotError
+from reasonblocks.messages.openai import Item
 from reasonblocks.types import AdapterCaps
 
 from ._convert import is_question, newest_call_id, task_of

@@ -10,9 +10,10 @@ from agents import default_tool_error_function
 from agents.run_context import RunContextWrapper
 from agents.tool import default_tool_timeout_error_message
 
-from reasonblocks._formats import get
-from reasonblocks._formats.content import is_content, output_of, text_of
-from reasonblocks._formats.openai import (
+from reasonblocks.adapters import Newest
+from reasonblocks.messages import get
+from reasonblocks.messages.content import is_content, output_of, text_of
+from reasonblocks.messages.openai import (
     MAX_LOOKED_AT,
     Item,
     answer_of,
@@ -23,7 +24,6 @@ from reasonblocks._formats.openai import (
     newest_answer,
     result_of,
 )
-from reasonblocks.adapters import Newest
 from reasonblocks.types import Step, StepOutcome, ToolResult, Usage
 
 TOOL_FAILED = default_tool_error_function(RunContextWrapper(None), Exception("")).split(" Error:")[0]

@@ -12,9 +12,9 @@ from agents.items import ModelResponse
 from agents.run_context import RunContextWrapper
 from agents.tool_context import ToolContext
 
-from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import Newest, RunOptions, Runs, SteeringHandle, adrive
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.messages.openai import Item
 
 from ._config import new_run, own_model
 from ._convert import newest_call_id, task_of

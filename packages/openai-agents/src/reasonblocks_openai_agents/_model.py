@@ -11,8 +11,8 @@ from agents.items import ModelResponse
 from agents.models import get_default_model_settings
 from openai.types.responses import ResponseCompletedEvent, ResponseOutputItemDoneEvent
 
-from reasonblocks._formats.openai import Items
 from reasonblocks.adapters import RoutedModels, adrive, is_identifier, model_name
+from reasonblocks.messages.openai import Items
 
 from ._request import settings_for
 from ._steered import CALL, Call, CallArguments, waiting_call

@@ -9,9 +9,9 @@ from typing import Any, cast
 from agents import ModelSettings
 from agents.models.fake_id import FAKE_RESPONSES_ID
 
-from reasonblocks import _render as render
-from reasonblocks._formats import get
-from reasonblocks._formats.openai import Item, Items, is_call, is_message, kind
+from reasonblocks import render
+from reasonblocks.messages import get
+from reasonblocks.messages.openai import Item, Items, is_call, is_message, kind
 from reasonblocks.types import StepDecision
 
 NO_MODEL = {"model": ""}

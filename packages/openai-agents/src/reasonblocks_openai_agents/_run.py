@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from agents import Agent, AgentsException, RunConfig, Runner, RunResult, RunResultStreaming, RunState
 from agents.lifecycle import RunHooksBase
 
-from reasonblocks._formats.openai import Item
 from reasonblocks.adapters import RoutedModels, RunOptions, SteeringFlow, adrive, drive
+from reasonblocks.messages.openai import Item
 
 from ._config import CAPS, SERVER_MANAGED, Steering, new_run, own_model
 from ._convert import task_of

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reasonblocks import SteeringSession
-from reasonblocks._formats.openai import Item, Items, answer_of, local_call_ids, newest_answer, usage_of
 from reasonblocks.adapters import HeldRun, Newest, OpenCall, SteeringFlow, adrive, call_key, same_model
+from reasonblocks.messages.openai import Item, Items, answer_of, local_call_ids, newest_answer, usage_of
 from reasonblocks.render import has_tail
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 

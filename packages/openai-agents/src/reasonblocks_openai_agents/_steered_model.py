@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from agents import Model, MultiProvider
 from agents.models import get_default_model
 
-from reasonblocks._formats.openai import Items
 from reasonblocks.adapters import CLOSE_SECONDS, Newest, RoutedModels, RunOptions, Runs, SteeringHandle, model_name
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.messages.openai import Items
 
 from ._config import ONLY_REQUESTS, SERVER_MANAGED, new_run
 from ._convert import newest_call_id, task_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._app import create_app
-    from ._settings import Settings
+    from .app import create_app
+    from .settings import Settings
 
 __version__ = "0.1.0"
 
@@ -16,11 +16,11 @@ __all__ = ["Settings", "__version__", "create_app"]
 def __getattr__(name: str) -> Any:
     """Import the application on first use: commands that serve nothing need no web framework."""
     if name == "Settings":
-        from ._settings import Settings
+        from .settings import Settings
 
         return Settings
     if name == "create_app":
-        from ._app import create_app
+        from .app import create_app
 
         return create_app
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

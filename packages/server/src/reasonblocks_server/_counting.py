@@ -7,13 +7,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from reasonblocks._interrupts import Condition
-from reasonblocks.backends._pattern_stats import Counts, PatternStats
+from reasonblocks.backends.pattern_stats import Counts, PatternStats
+from reasonblocks.concurrency.interrupts import Condition
 from reasonblocks.events import Event, event_of
 from reasonblocks.exceptions import EventError, ReasonBlocksError
 
-from ._errors import StorageUnavailable
-from ._storage import Storage
+from .errors import StorageUnavailable
+from .storage import Storage
 
 logger = logging.getLogger("reasonblocks.server")
 

@@ -17,14 +17,14 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from reasonblocks._monitors.builtin import WEIGHTS
-from reasonblocks._serving import DEFAULT_PROFILE, Evaluations, Seal
+from reasonblocks.monitors.builtin import WEIGHTS
 from reasonblocks.types import Note
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse
 
-from ._errors import ApiError, StorageUnavailable
-from ._storage import Storage
-from ._values import ProfileRow
+from .errors import ApiError, StorageUnavailable
+from .serving import DEFAULT_PROFILE, Evaluations, Seal
+from .storage import Storage
+from .values import ProfileRow
 
 logger = logging.getLogger("reasonblocks.server")
 

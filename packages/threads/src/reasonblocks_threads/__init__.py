@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ._async import AsyncThreads
-    from ._catalogue import Action, ActionSpec
-    from ._engine import Finding
-    from ._engine._answering import ChildAnswers
-    from ._errors import (
+    from ._inferencers import RuleInferencer
+    from .catalogue import Action, ActionSpec
+    from .engine import Finding
+    from .engine.answering import ChildAnswers
+    from .errors import (
         CardClosed,
         Conflict,
         InvalidTrigger,
@@ -24,13 +25,12 @@ if TYPE_CHECKING:
         UnknownCard,
         UnknownThread,
     )
-    from ._inferencers import RuleInferencer
-    from ._phases import AnswerName, Phase, RunStatus, Stage, Trigger
-    from ._policy import END_TO_END, HANDS_OFF, PLAN_THEN_REVIEW
-    from ._ports import Ask, Cleaned, Cleaner, ClosedCard, Inferencer, Inferred, Listed, Notifier
-    from ._render import render_text
-    from ._threads import Threads
-    from ._values import (
+    from .phases import AnswerName, Phase, RunStatus, Stage, Trigger
+    from .policy import END_TO_END, HANDS_OFF, PLAN_THEN_REVIEW
+    from .ports import Ask, Cleaned, Cleaner, ClosedCard, Inferencer, Inferred, Listed, Notifier
+    from .render import render_text
+    from .threads import Threads
+    from .values import (
         Actor,
         Answer,
         Budget,
@@ -103,54 +103,54 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Action": "_catalogue",
-    "ActionSpec": "_catalogue",
-    "Actor": "_values",
-    "Answer": "_values",
-    "AnswerName": "_phases",
-    "Ask": "_ports",
+    "Action": "catalogue",
+    "ActionSpec": "catalogue",
+    "Actor": "values",
+    "Answer": "values",
+    "AnswerName": "phases",
+    "Ask": "ports",
     "AsyncThreads": "_async",
-    "Budget": "_values",
-    "Card": "_values",
-    "CardClosed": "_errors",
-    "Cause": "_values",
-    "ChildAnswers": "_engine._answering",
-    "Cleaned": "_ports",
-    "Cleaner": "_ports",
-    "ClosedCard": "_ports",
-    "Conflict": "_errors",
-    "END_TO_END": "_policy",
-    "Evidence": "_values",
-    "Execution": "_values",
-    "Finding": "_engine",
-    "HANDS_OFF": "_policy",
-    "Inferencer": "_ports",
-    "Inferred": "_ports",
-    "InvalidTrigger": "_errors",
-    "Letter": "_values",
-    "Listed": "_ports",
-    "Notifier": "_ports",
-    "PLAN_THEN_REVIEW": "_policy",
-    "Phase": "_phases",
-    "Policy": "_values",
-    "Proposal": "_values",
-    "ReadOnly": "_errors",
-    "Refused": "_errors",
-    "Report": "_values",
-    "Risk": "_values",
+    "Budget": "values",
+    "Card": "values",
+    "CardClosed": "errors",
+    "Cause": "values",
+    "ChildAnswers": "engine.answering",
+    "Cleaned": "ports",
+    "Cleaner": "ports",
+    "ClosedCard": "ports",
+    "Conflict": "errors",
+    "END_TO_END": "policy",
+    "Evidence": "values",
+    "Execution": "values",
+    "Finding": "engine",
+    "HANDS_OFF": "policy",
+    "Inferencer": "ports",
+    "Inferred": "ports",
+    "InvalidTrigger": "errors",
+    "Letter": "values",
+    "Listed": "ports",
+    "Notifier": "ports",
+    "PLAN_THEN_REVIEW": "policy",
+    "Phase": "phases",
+    "Policy": "values",
+    "Proposal": "values",
+    "ReadOnly": "errors",
+    "Refused": "errors",
+    "Report": "values",
+    "Risk": "values",
     "RuleInferencer": "_inferencers",
-    "RunStatus": "_phases",
-    "Stage": "_phases",
-    "StoreUnavailable": "_errors",
-    "Thread": "_values",
-    "ThreadEvent": "_values",
-    "Threads": "_threads",
-    "ThreadsError": "_errors",
-    "Trigger": "_phases",
-    "UnknownCard": "_errors",
-    "UnknownThread": "_errors",
-    "Work": "_values",
-    "render_text": "_render",
+    "RunStatus": "phases",
+    "Stage": "phases",
+    "StoreUnavailable": "errors",
+    "Thread": "values",
+    "ThreadEvent": "values",
+    "Threads": "threads",
+    "ThreadsError": "errors",
+    "Trigger": "phases",
+    "UnknownCard": "errors",
+    "UnknownThread": "errors",
+    "Work": "values",
+    "render_text": "render",
 }
 
 

@@ -9,16 +9,16 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from reasonblocks._threads import in_daemon
+from reasonblocks.concurrency.workers import in_daemon
 
-from ._catalogue import Action
-from ._engine import Finding, Worker
-from ._engine._answering import ChildAnswers
-from ._phases import AnswerName, Phase, RunStatus, Stage
-from ._ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier
-from ._threads import AGENT, LOOKS_S, Threads, action_has_ended
-from ._values import Actor, Card, Cause, Evidence, Policy, Proposal, Thread, ThreadEvent
 from ._wiring import DEFAULT, Database
+from .catalogue import Action
+from .engine import Finding, Worker
+from .engine.answering import ChildAnswers
+from .phases import AnswerName, Phase, RunStatus, Stage
+from .ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier
+from .threads import AGENT, LOOKS_S, Threads, action_has_ended
+from .values import Actor, Card, Cause, Evidence, Policy, Proposal, Thread, ThreadEvent
 
 if TYPE_CHECKING:
     from reasonblocks.ports import Mailbox, TelemetrySink

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from reasonblocks._render import sanitise
-from reasonblocks._text import collapse
+from reasonblocks.render.sanitise import sanitise
+from reasonblocks.util.text import collapse
 
-from ._builtin import GUIDANCE_CHARS, INJECT_GUIDANCE
-from ._phases import STAGES, Stage
-from ._ports import Ask, Inferred
-from ._values import Proposal
+from .builtin import GUIDANCE_CHARS, INJECT_GUIDANCE
+from .phases import STAGES, Stage
+from .ports import Ask, Inferred
+from .values import Proposal
 
 if TYPE_CHECKING:
-    from ._values import Evidence
+    from .values import Evidence
 
 NAME = "rules"
 
@@ -155,7 +155,7 @@ def _from_evidence(trouble: _Trouble, quoted: Sequence[Evidence]) -> str:
 
 
 def _quote(item: Evidence) -> str:
-    from reasonblocks.learning._mask import plain_words
+    from reasonblocks.masking.mask import plain_words
 
     return _cut(sanitise(plain_words(collapse(f"{item.label}: {item.text}"))), QUOTE_CHARS)
 

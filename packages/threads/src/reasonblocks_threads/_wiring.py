@@ -11,16 +11,16 @@ from uuid import uuid4
 
 from reasonblocks.exceptions import ConfigError
 
-from ._builtin import BUILT_IN
-from ._catalogue import Action
-from ._engine import Engine
-from ._engine._offers import offers_of
-from ._engine._opening import A_POLICY, check
-from ._handlers import HANDLERS
 from ._inferencers import RuleInferencer
-from ._ports import Cleaner, Inferencer, Notifier, Store
-from ._stores import default_file, open_store
-from ._values import Policy
+from .builtin import BUILT_IN
+from .catalogue import Action
+from .engine import Engine
+from .engine.offers import offers_of
+from .engine.opening import A_POLICY, check
+from .handlers import HANDLERS
+from .ports import Cleaner, Inferencer, Notifier, Store
+from .stores import default_file, open_store
+from .values import Policy
 
 
 class _Default(Enum):

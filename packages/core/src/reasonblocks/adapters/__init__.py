@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from .._discovery import ADAPTERS, find_adapter
-from .._foreign import refuse_foreign
-from .._formats.content import output_of
-from .._keywords import split_keywords
-from .._outcomes import ABANDONED
-from .._routing import attribute, is_identifier, model_name
-from .._session import InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
-from .._snapshot import decode
-from .._text import bounded, clip, digest
+from ..discovery import ADAPTERS, find_adapter
+from ..engine.routing import attribute, is_identifier, model_name
+from ..foreign import refuse_foreign
+from ..keywords import split_keywords
+from ..messages.content import output_of
+from ..session import InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
+from ..session.snapshot import decode
 from ..types import RunFields, RunKeywords, RunOptions
+from ..types.outcomes import ABANDONED
+from ..util.text import bounded, clip, digest
 from ._calls import REFUSALS, OpenCall, RoutedModels, call_key, failure_of, same_model, status_of
 from ._runs import (
     CLOSE_SECONDS,

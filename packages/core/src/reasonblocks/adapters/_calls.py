@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
-from .._routing import attribute, is_identifier
-from .._session import InThread, SteeringFlow, SteeringSession, ms_since
+from ..engine.routing import attribute, is_identifier
+from ..session import InThread, SteeringFlow, SteeringSession, ms_since
 from ..types import StepDecision, StepOutcome, TraceState
 
 

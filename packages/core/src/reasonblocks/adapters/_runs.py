@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from .._session import RunView, SteeringSession, TraceStateManager
 from ..exceptions import ConfigError, ProtocolError
+from ..session import RunView, SteeringSession, TraceStateManager
 from ..types import Doubt, StepLogEntry
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 from weakref import WeakSet
 
-from .._interrupts import held
-from .._process import around_fork
+from ..concurrency.interrupts import held
+from ..util.process import around_fork
 
 
 class Closable(Protocol):

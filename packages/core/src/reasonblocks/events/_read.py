@@ -8,10 +8,10 @@ from dataclasses import MISSING, fields
 from functools import partial
 from typing import Any, TypeVar, get_args
 
-from .._json import MAX_INT, is_number
 from ..exceptions import EventError
 from ..types import Doubt, Mode, RunInfo, ToolCall, ToolResult
-from ._event import Event, RunFinish, RunStart, StepEvent
+from ..util.json import MAX_INT, is_number
+from .event import Event, RunFinish, RunStart, StepEvent
 
 Read = Callable[[str, Any], Any]
 """Returns the value of a field. Raises `EventError`."""

@@ -9,9 +9,9 @@ from ..ports import FindingStore
 from ..types import Codebase, CodebaseSummary, Finding, Freshness, RecalledFinding
 
 if TYPE_CHECKING:
-    from .._findings import recalled_text
-    from ._memory import CodebaseMemory
-    from ._tools import MemoryTool, ToolAnswer, memory_tools
+    from ..findings import recalled_text
+    from .memory import CodebaseMemory
+    from .tools import MemoryTool, ToolAnswer, memory_tools
 
 __all__ = [
     "Codebase",
@@ -28,11 +28,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CodebaseMemory": "._memory",
-    "MemoryTool": "._tools",
-    "ToolAnswer": "._tools",
-    "memory_tools": "._tools",
-    "recalled_text": ".._findings",
+    "CodebaseMemory": ".memory",
+    "MemoryTool": ".tools",
+    "ToolAnswer": ".tools",
+    "memory_tools": ".tools",
+    "recalled_text": "..findings",
 }
 """The module of each name that is loaded when it is first used."""
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .._findings import checked, checked_path
-from .._json import evolve
-from .._secret import described
-from .._text import preview
 from ..exceptions import ConfigError
+from ..findings import checked, checked_path
 from ..types import Finding
+from ..util.json import evolve
+from ..util.secret import described
+from ..util.text import preview
 
 FIELDS = ("content", "file_path", "finding_type", "metadata")
 """What a caller says of a finding."""
@@ -23,10 +23,10 @@ class Cleaner:
     """Redacts texts with the caller's function, if there is one, and masks their secrets."""
 
     def __init__(self, redact: Callable[[str], str] | None) -> None:
-        from .._config._options import plain_call_back
-        from .._masking import detectors, masked_finding, without_secrets  # many patterns: 30 ms
+        from ..masking import detectors, masked_finding, without_secrets  # many patterns: 30 ms
+        from ..options.options import plain_call_back
 
-        detectors("codebase memory", "memory")
+        detectors("codebase memory")
         self._redact, self._masked = plain_call_back("redact", redact), without_secrets
         self._masked_finding = masked_finding
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .._json import JSON
+from ..util.json import JSON
 from ._finding import Codebase, CodebaseSummary, Finding, Freshness, RecalledFinding
-from ._run import RunFields, RunInfo, RunKeywords, RunOptions
 from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState
-from ._steering import (
+from ._step import Novelty, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from .run import RunFields, RunInfo, RunKeywords, RunOptions
+from .steering import (
     AdapterCaps,
     DifficultyParts,
     Doubt,
@@ -33,7 +34,6 @@ from ._steering import (
     Tier,
     Transition,
 )
-from ._step import Novelty, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 
 __all__ = [
     "JSON",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from .._json import JSON
+from ..util.json import JSON
 
 Freshness: TypeAlias = Literal["fresh", "stale", "unknown"]
 """A file compared with the time of the finding: unchanged, changed or gone, or not comparable."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from .._json import JSON, retrieved_json
-from ._steering import DifficultyParts, Doubt, FSMState, Injected, OwnLevel, ScoreMemory, StepDecision
+from ..util.json import JSON, retrieved_json
 from ._step import ToolCall
+from .steering import DifficultyParts, Doubt, FSMState, Injected, OwnLevel, ScoreMemory, StepDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

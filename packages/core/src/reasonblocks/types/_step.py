@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .._json import JSON, MAX_INT, canonical
-from .._text import clip, words
+from ..util.json import JSON, MAX_INT, canonical
+from ..util.text import clip, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

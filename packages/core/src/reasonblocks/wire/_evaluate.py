@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .._requests import Evaluate
+from ..requests import Evaluate
 from ..types import JSON, Doubt, Evaluation, Injected, Note, OwnLevel
 from ._base import Answer, Number, Request, Unit
 from ._step import WireStep

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from .._findings import CONTENT_CHARS, MOST_RECALLED, PATH_CHARS, QUERY_CHARS, TYPE_CHARS
+from ..findings import CONTENT_CHARS, MOST_RECALLED, PATH_CHARS, QUERY_CHARS, TYPE_CHARS
 from ..types import CodebaseSummary, Finding, RecalledFinding
 from ._base import Answer, Request, Unit
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from .._requests import Retrieve
+from ..requests import Retrieve
 from ..types import ETrace, Pattern
 from ._base import Answer, Number, Request, Tier, Unit
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from .._json import storable_json
 from ..types import JSON, Step, ToolCall, ToolResult
+from ..util.json import storable_json
 from ._base import Request
 
 

@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._default import default_embedder
     from ._hash import HashEmbedder
     from ._openai import OpenAIEmbedder
     from ._others import CallableEmbedder, FastEmbedEmbedder, Model2VecEmbedder, SentenceTransformerEmbedder
     from ._static import StaticEmbedder
+    from .default import default_embedder
 
 __all__ = [
     "CallableEmbedder",
@@ -31,7 +31,7 @@ _HOMES = {
     "OpenAIEmbedder": "_openai",
     "SentenceTransformerEmbedder": "_others",
     "StaticEmbedder": "_static",
-    "default_embedder": "_default",
+    "default_embedder": "default",
 }
 
 

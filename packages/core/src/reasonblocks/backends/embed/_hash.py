@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from zlib import crc32
 
-from ..._patterns import Curve, SimilarityCurves
-from ..._text import clip, words
+from ...patterns import Curve, SimilarityCurves
+from ...util.text import clip, words
 
 DIM = 512
 STOP = frozenset(

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ..._patterns import SimilarityCurves
-from ..._process import on_fork
-from ..._secret import KEY_RULE, Secret, described, is_key
-from ..._text import clip, whole
 from ...exceptions import BadAnswer, ConfigError, Unavailable
-from ._curves import Given, curves_for
+from ...patterns import SimilarityCurves
+from ...util.process import on_fork
+from ...util.secret import KEY_RULE, Secret, described, is_key
+from ...util.text import clip, whole
 from ._others import Rows, library, rows
+from .curves import Given, curves_for
 
 if TYPE_CHECKING:
     import httpx

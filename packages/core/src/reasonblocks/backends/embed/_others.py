@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
-from ..._patterns import SimilarityCurves
 from ...exceptions import BadAnswer, ConfigError, ExtraMissing
-from ._curves import Given, curves_for
+from ...patterns import SimilarityCurves
+from .curves import Given, curves_for
 
 Rows: TypeAlias = NDArray[numpy.float32]
 

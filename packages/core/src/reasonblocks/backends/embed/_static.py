@@ -13,11 +13,11 @@ from typing import TypeAlias
 import numpy
 from numpy.typing import NDArray
 
-from ..._memo import WORDS_KEPT, Memo
-from ..._patterns import Curve, SimilarityCurves
-from ..._process import on_fork
-from ..._text import clip, words
 from ...exceptions import Unavailable
+from ...patterns import Curve, SimilarityCurves
+from ...util.memo import WORDS_KEPT, Memo
+from ...util.process import on_fork
+from ...util.text import clip, words
 from ._tokenizer import SPECIAL, UNKNOWN, Tokenizer
 
 DATA = Path(__file__).with_name("data")

@@ -1,0 +1,238 @@
+"""Opens the SQLite file of patterns and findings, brings it to the newest form, and runs transactions on it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ...concurrency.interrupts import holding
+from ...exceptions import ConfigError, StoreError
+from ...util.files import regular
+from .._forks import Closable, opened
+from ..wal import to_wal
+
+DAMAGED = "the file is damaged: move it away, or put back a copy; nothing was deleted"
+BUSY_S = 5.0
+"""Seconds to wait for another process's transaction; importing 10,000 patterns takes a tenth of that."""
+
+
+def connect(path: str, *, make: bool) -> sqlite3.Connection:
+    """Return a connection in autocommit mode. With `make`, create a missing file and its folder.
+
+    Raises `OSError` if the file, or one of SQLite's files beside it, is not a regular file: a pipe would block.
+    """
+    for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
+        if os.path.exists(name):
+            regular(name)
+    if make:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        return _opened(path, "mode=rwc")
+    try:
+        return _opened(path, "mode=rw")
+    except sqlite3.OperationalError:
+        if make:
+            raise
+    log = f"{path}-wal"  # without a WAL file nothing is newer; SQLite would have to write to find that out
+    unchanged = not os.path.exists(log) or not os.path.getsize(log)
+    return _opened(path, "mode=ro&immutable=1" if unchanged else "mode=ro")
+
+
+def _opened(path: str, mode: str) -> sqlite3.Connection:
+    uri = f"{Path(os.path.abspath(path)).as_uri()}?{mode}"
+    db = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA user_version").fetchone()
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+APPLICATION = 0x52425053
+"""SQLite's `application_id` of our files: "RBPS"."""
+MIGRATIONS = (
+    """
+    CREATE TABLE meta (store TEXT NOT NULL, change INTEGER NOT NULL);
+    CREATE TABLE patterns (
+      id TEXT PRIMARY KEY, tier TEXT NOT NULL, org_id TEXT, failure_type TEXT, gate REAL, signal INTEGER NOT NULL,
+      off INTEGER NOT NULL, body TEXT NOT NULL, changed INTEGER NOT NULL
+    );
+    CREATE INDEX patterns_changed ON patterns (changed);
+    CREATE TABLE vectors (
+      id TEXT NOT NULL, embedder TEXT NOT NULL, dim INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (id, embedder)
+    );
+    CREATE TABLE counts (
+      id TEXT PRIMARY KEY, retrieved INTEGER NOT NULL DEFAULT 0, injected INTEGER NOT NULL DEFAULT 0,
+      recovered INTEGER NOT NULL DEFAULT 0, not_recovered INTEGER NOT NULL DEFAULT 0, changed INTEGER NOT NULL
+    );
+    CREATE INDEX counts_changed ON counts (changed);
+    CREATE TABLE gone (id TEXT PRIMARY KEY, changed INTEGER NOT NULL);
+    CREATE INDEX gone_changed ON gone (changed);
+    INSERT INTO meta VALUES (lower(hex(randomblob(16))), 0);
+    """,
+    """
+    CREATE TABLE codebases (
+      number INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, codebase_id TEXT NOT NULL,
+      changed INTEGER NOT NULL, shrunk INTEGER NOT NULL, UNIQUE (org_id, codebase_id)
+    );
+    CREATE TABLE findings (
+      number INTEGER PRIMARY KEY, codebase INTEGER NOT NULL, id TEXT NOT NULL, file_path TEXT NOT NULL,
+      finding_type TEXT NOT NULL, content TEXT NOT NULL, metadata TEXT NOT NULL, created_at TEXT NOT NULL,
+      file_hash TEXT NOT NULL, git_blob TEXT NOT NULL, changed INTEGER NOT NULL, UNIQUE (codebase, id)
+    );
+    CREATE INDEX findings_changed ON findings (codebase, changed);
+    CREATE INDEX findings_path ON findings (codebase, file_path);
+    CREATE TABLE finding_vectors (
+      finding INTEGER NOT NULL, embedder TEXT NOT NULL, dim INTEGER NOT NULL, data BLOB NOT NULL,
+      PRIMARY KEY (finding, embedder)
+    );
+    """,
+)
+"""Statements that migrate a file from version n to n + 1; `PRAGMA user_version` holds the version."""
+
+
+def prepared(db: sqlite3.Connection, path: str, *, write: bool) -> int:
+    """Return the file's version after checking it and, for writing, migrating it. 0 means an empty file."""
+    found = _form(db, path)
+    if not write or found == len(MIGRATIONS):
+        return found
+    if found == 0:
+        to_wal(db, BUSY_S)
+    with db:  # rolls back after an error
+        db.execute("BEGIN IMMEDIATE")
+        for number in range(_form(db, path), len(MIGRATIONS)):
+            for statement in MIGRATIONS[number].split(";"):
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id={APPLICATION}")
+        db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+        db.execute("COMMIT")
+    return len(MIGRATIONS)
+
+
+_STATE = (
+    "SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id), "
+    "(SELECT count(*) FROM sqlite_master)"
+)
+"""One statement, so that a file which another process is just creating is either empty or complete."""
+
+
+def _form(db: sqlite3.Connection, path: str) -> int:
+    form, application, tables = db.execute(_STATE).fetchone()
+    empty = (form, application, tables) == (0, 0, 0)
+    if not empty and application != APPLICATION:
+        raise StoreError(path, "this SQLite file belongs to another program: give the path of another file")
+    if form > len(MIGRATIONS):
+        rule = f"its form {form} is newer than this library's {len(MIGRATIONS)}: upgrade reasonblocks-core"
+        raise StoreError(path, rule)
+    return int(form)
+
+
+class Database:
+    """The file, or without a path a database in memory. The caller holds `no_fork`.
+
+    The file is opened on first use and created by the first write. Reading changes neither the file nor its form, and
+    a missing file reads as empty. `held` is closed before a fork.
+    """
+
+    def __init__(self, path: str | None, held: Closable) -> None:
+        if path == ":memory:":
+            raise ConfigError("path", path, "would be a file of that name: give None for a store in memory")
+        self.name = "in memory" if path is None else path
+        self.form = 0
+        """The file's form when it was last used: 0 for an empty file."""
+        self._path, self._held = path, held
+        self._db: sqlite3.Connection | None = None
+
+    def exists(self) -> bool:
+        return self._path is None or os.path.exists(self._path)
+
+    def data_version(self) -> int | None:
+        """Return a number that changes when another connection writes; None if the file is not open."""
+        if self._db is None:
+            return None
+        found: int = self._db.execute("PRAGMA data_version").fetchone()[0]
+        return found
+
+    def reading(self) -> sqlite3.Connection | None:
+        """Return the connection; None if there is no file."""
+        if self._db is None and self.exists():
+            self._open(make=False)
+        elif self._db is not None and self.form < len(MIGRATIONS):  # another process may have written since
+            self.form = prepared(self._db, self.name, write=False)
+        return self._db
+
+    def writing(self) -> sqlite3.Connection:
+        """Return the connection to a file of the newest form."""
+        if self._db is None:
+            self._open(make=True)
+        assert self._db is not None
+        self.form = prepared(self._db, self.name, write=True)
+        return self._db
+
+    @holding
+    def snapshot(self, db: sqlite3.Connection) -> Iterator[None]:
+        """Read one consistent state."""
+        with db:
+            db.execute("BEGIN")
+            yield
+
+    @holding
+    def transaction(self, synchronous: str = "FULL") -> Iterator[tuple[sqlite3.Connection, int]]:
+        """Run a transaction and yield the change's number. After the commit the data is on the disk."""
+        db = self.writing()
+        db.execute(f"PRAGMA synchronous={synchronous}")
+        with db:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("UPDATE meta SET change = change + 1")
+            yield db, db.execute("SELECT change FROM meta").fetchone()[0]
+            db.execute("COMMIT")
+
+    @holding
+    def at_once(self, db: sqlite3.Connection) -> Iterator[None]:
+        """Run a transaction that does not wait: it raises at once if another process is writing."""
+        with db:
+            try:
+                db.execute("PRAGMA busy_timeout=0")
+                db.execute("BEGIN IMMEDIATE")
+            finally:
+                db.execute(f"PRAGMA busy_timeout={int(BUSY_S * 1000)}")
+            yield
+
+    @contextmanager
+    def border(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as exc:
+            raise StoreError(self.name, reason(exc)) from exc
+
+    def close(self) -> None:
+        """Close the file. A database in memory stays, because it would be lost."""
+        if self._path is not None:
+            db, self._db = self._db, None
+            if db is not None:
+                db.close()
+
+    def _open(self, *, make: bool) -> None:
+        if self._path is None:
+            self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            weakref.finalize(self, self._db.close)
+            return
+        db = connect(self._path, make=make)
+        try:
+            self.form = prepared(db, self._path, write=False)
+        except BaseException:
+            db.close()
+            raise
+        opened(self._held)
+        self._db = db
+
+
+def reason(exc: Exception) -> str:
+    if type(exc) is sqlite3.DatabaseError:  # not a subclass, which means another fault
+        return f"the file is damaged or no store ({exc}): move it away, or put back a copy; nothing was deleted"
+    return f"{type(exc).__name__}: {exc}"

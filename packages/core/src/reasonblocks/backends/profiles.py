@@ -1,0 +1,225 @@
+"""Keeps agents' profiles: the summaries of each agent's newest finished runs, in memory or in a SQLite file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from ..concurrency.interrupts import holding
+from ..engine.own_level import MAX_RUNS, Summary, summary_in
+from ..exceptions import Unavailable
+from ..util.files import regular
+from ..util.json import compact
+from ..util.process import on_fork
+from ._forks import no_fork
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Agent = tuple[str, str, str]
+"""The key of a profile: org, agent name, task profile."""
+MAX_IN_MEMORY = 100
+"""Agents that are kept in memory: those that finished a run last. Each takes up to 120 KB."""
+BUSY_S = 5.0
+"""Seconds to wait for other processes' transactions, which take some 10 ms each. A run that finishes waits for its
+deadline at most; the writing goes on behind it."""
+MAX_IN_FILE = 1_000
+"""Agents of one file; beyond, the one whose newest run is the oldest is dropped."""
+APPLICATION = 0x5242414C
+"""SQLite's `application_id` of our files: "RBAL"."""
+FORM = 1
+SCHEMA = """
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, agent_name TEXT NOT NULL, task_profile TEXT NOT NULL,
+  run TEXT NOT NULL, summary TEXT NOT NULL, UNIQUE (org_id, agent_name, task_profile, run)
+)
+"""
+_OF_AGENT = "org_id = ? AND agent_name = ? AND task_profile = ?"
+_READ = f"SELECT summary FROM runs WHERE {_OF_AGENT} AND run != ? ORDER BY id DESC LIMIT {MAX_RUNS}"
+_ADD = "INSERT OR REPLACE INTO runs (org_id, agent_name, task_profile, run, summary) VALUES (?, ?, ?, ?, ?)"
+_DROP_RUNS = (
+    f"DELETE FROM runs WHERE {_OF_AGENT} AND id <= "
+    f"(SELECT id FROM runs WHERE {_OF_AGENT} ORDER BY id DESC LIMIT 1 OFFSET {MAX_RUNS})"
+)
+_AGENTS = "SELECT org_id, agent_name, task_profile, count(*) FROM runs GROUP BY 1, 2, 3 ORDER BY max(id) DESC"
+
+
+class Row(NamedTuple):
+    """An agent of a file, and the number of its runs."""
+
+    org_id: str
+    agent_name: str
+    task_profile: str
+    runs: int
+
+
+class ProfileMemory:
+    """The profiles of one client's agents. Safe to use from any thread."""
+
+    inline = True
+    keeps_replayed = False
+
+    def __init__(self) -> None:
+        self._agents: dict[Agent, dict[str, Summary]] = {}
+        self._new_lock()
+        on_fork(self._new_lock)
+
+    def read(self, agent: Agent, but: str) -> tuple[Summary, ...]:
+        """Return the agent's summaries, the newest last, without that of the run `but`."""
+        with self._lock:
+            return tuple([summary for run, summary in self._agents.get(agent, {}).items() if run != but])
+
+    def add(self, agent: Agent, run: str, summary: Summary) -> None:
+        """Add a run, or replace its summary; drop the oldest run and the oldest agent beyond the limits."""
+        with self._lock:
+            runs = self._agents.pop(agent, {})
+            self._agents[agent] = runs
+            runs.pop(run, None)
+            runs[run] = summary
+            _bound(runs, MAX_RUNS)
+            _bound(self._agents, MAX_IN_MEMORY)
+
+    def _new_lock(self) -> None:
+        self._lock = threading.Lock()
+
+
+def _bound(kept: dict[K, V], most: int) -> None:
+    """Drop the oldest item beyond `most`."""
+    if len(kept) > most:
+        del kept[next(iter(kept))]
+
+
+class ProfileFile:
+    """The profiles of a SQLite file: a row for each run, so that a process that adds a run never overwrites another's.
+
+    The file is opened for each call and created with the first run. An agent without a name has no profile here,
+    because any number of programs would share it. Each method raises `Unavailable` for a file that cannot be used.
+    """
+
+    inline = False
+    keeps_replayed = False
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+
+    def read(self, agent: Agent, but: str) -> tuple[Summary, ...]:
+        """Return the agent's summaries, the newest last, without that of the run `but`; damaged ones are skipped."""
+        self._check_named(agent)
+        with self._reading() as db:
+            rows = db.execute(_READ, (*agent, but)).fetchall() if db else []
+        found = [summary_in(_loaded(text)) for (text,) in reversed(rows)]
+        return tuple([summary for summary in found if summary is not None])
+
+    def add(self, agent: Agent, run: str, summary: Summary) -> None:
+        """Add a run, or replace its summary; drop the oldest runs and agents beyond the limits."""
+        self._check_named(agent)
+        with self._writing() as db:
+            db.execute(_ADD, (*agent, run, compact(dict(summary))))
+            db.execute(_DROP_RUNS, (*agent, *agent))
+            for row in db.execute(f"{_AGENTS} LIMIT -1 OFFSET {MAX_IN_FILE}").fetchall():
+                db.execute(f"DELETE FROM runs WHERE {_OF_AGENT}", row[:3])
+
+    def agents(self) -> list[Row]:
+        """Return the agents, the one with the newest run first."""
+        with self._reading() as db:
+            return [Row(*row) for row in db.execute(_AGENTS)] if db else []
+
+    def drop(self, agent: Agent) -> None:
+        """Drop all runs of an agent."""
+        with self._writing() as db:
+            db.execute(f"DELETE FROM runs WHERE {_OF_AGENT}", agent)
+
+    def copy_to(self, path: str, agents: list[Agent]) -> None:
+        """Write a new file with these agents. Raises `FileExistsError`."""
+        with open(path, "xb"):
+            pass
+        with self._reading() as db:
+            rows = [
+                row
+                for agent in agents
+                for row in (db.execute(f"SELECT * FROM runs WHERE {_OF_AGENT} ORDER BY id", agent) if db else ())
+            ]
+        with ProfileFile(path)._writing() as copy:
+            copy.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def _check_named(self, agent: Agent) -> None:
+        if not agent[1]:
+            raise Unavailable("the profile", "runs without an agent_name have none in a file: give an agent_name")
+
+    @holding
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """Yield a connection, None without a file."""
+        with self._wrapped():
+            if not os.path.exists(self.path):
+                yield None
+                return
+            with no_fork:
+                db = _connected(self.path, "mode=rw")
+                try:
+                    yield db if _form(db) else None
+                finally:
+                    db.close()
+
+    @holding
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection in a transaction that no other process interrupts."""
+        with self._wrapped():
+            os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+            with no_fork:
+                db = _connected(self.path, "mode=rwc")
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                    if not _form(db):
+                        _create(db)
+                    yield db
+                    db.execute("COMMIT")
+                finally:
+                    db.close()  # rolls back what is not committed
+
+    @contextmanager
+    def _wrapped(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as exc:
+            raise Unavailable("the profile", f"{self.path!r} cannot be used ({exc})") from exc
+
+
+def _connected(path: str, mode: str) -> sqlite3.Connection:
+    """Return a connection in autocommit mode. Raises `OSError` for a pipe or a folder, which could block."""
+    for name in (path, f"{path}-journal"):
+        if os.path.exists(name):
+            regular(name)
+    uri = f"{Path(os.path.abspath(path)).as_uri()}?{mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
+
+
+def _form(db: sqlite3.Connection) -> int:
+    """Return the form of the file, 0 for an empty one. Raises `sqlite3.DatabaseError` for another program's."""
+    form: int = db.execute("PRAGMA user_version").fetchone()[0]
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    if form == application == 0 and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return 0
+    if application != APPLICATION:
+        raise sqlite3.DatabaseError("it belongs to another program")
+    if form > FORM:
+        raise sqlite3.DatabaseError(f"its form {form} is newer than this library's {FORM}: upgrade reasonblocks-core")
+    return form
+
+
+def _create(db: sqlite3.Connection) -> None:
+    db.execute(SCHEMA)
+    db.execute(f"PRAGMA application_id={APPLICATION}")
+    db.execute(f"PRAGMA user_version={FORM}")
+
+
+def _loaded(text: object) -> object:
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,1 @@
+"""Threads of our own: workers for calls that block, and locks that stay sound when a signal interrupts."""

@@ -1,0 +1,275 @@
+"""Assesses one completed step: completes it from the stored answer, scores, advances and evaluates it (section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..exceptions import BadAnswer, Unavailable
+from ..monitors import novelty
+from ..monitors.outcome import says_waiting
+from ..requests import Advance, Evaluate, Flow, Observe, Score, ask
+from ..types import (
+    DifficultyParts,
+    Evaluation,
+    FSMState,
+    GateDecision,
+    Memories,
+    Novelty,
+    Observed,
+    Pending,
+    ScoreMemory,
+    Settings,
+    SkippedReason,
+    Step,
+    StepDecision,
+    StepOutcome,
+    StepRecord,
+    ToolCall,
+    TraceState,
+)
+from ..util.json import MAX_INT, canonical, evolve, storable_json
+from ..util.text import bounded, preview
+from . import gates, scoring
+from .own_level import raised
+
+RECORDS_KEPT = 8
+"""Completed steps in the trace state; the longest query needs 5."""
+PREVIEW = 120
+"""Characters of `thought_preview`."""
+TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 80, 80
+"""Limits of a step record, within the contract's 2,000, 500 and 500: the whole trace state stays under 64 KB."""
+KEY_BYTES = 200
+NOTES_KEPT = 64
+"""Ids of told notes that are remembered."""
+PENDING_CALLS = 4
+CALL_BYTES = 300
+PENDING_BYTES = 1_200
+"""The limit of each text of a stored answer."""
+
+
+def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) -> TraceState:
+    """Return the state after a call: tokens counted and, unless the call was auxiliary, its answer stored."""
+    tokens = outcome.usage.total
+    total = min(state.total_tokens + (tokens or 0), MAX_INT)
+    if auxiliary:
+        return evolve(state, total_tokens=total)
+    answer = Pending(
+        text=bounded(outcome.text or "", PENDING_BYTES),
+        reasoning=bounded(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
+        tool_calls=tuple(map(_bounded_call, outcome.tool_calls[:PENDING_CALLS])),
+    )
+    failed = outcome.error is not None
+    told = state.notes_told if failed or state.last is None else _with_told(state.notes_told, state.last.note_ids)
+    pending = None if failed else answer
+    return evolve(state, total_tokens=total, call_tokens=tokens, pending=pending, notes_told=told)
+
+
+def _with_told(told: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the notes of a call that returned an answer."""
+    if not new:
+        return told
+    return (*(note_id for note_id in told if note_id not in new), *new)[-NOTES_KEPT:]
+
+
+def _bounded_call(call: ToolCall) -> ToolCall:
+    """Return the call; arguments that are too long become bounded text."""
+    arguments = canonical(call.arguments)
+    text = bounded(arguments, CALL_BYTES)
+    return ToolCall(
+        id=bounded(str(call.id), KEY_BYTES),
+        name=bounded(str(call.name), KEY_BYTES),
+        arguments=storable_json(text) if text == arguments else text,
+    )
+
+
+def completed_step(state: TraceState, given: Step | None) -> Step:
+    """Return the completed step: the given values take precedence, and those of `end_step` replace missing ones.
+
+    A thought or a reasoning shows that the adapter read the answer itself: the step is complete, and nothing is added,
+    not even calls. Otherwise both come from `end_step`, and so do the calls if none was given.
+    """
+    step = given or Step()
+    if state.pending is None or step.thought or step.reasoning:
+        return step
+    stored = state.pending
+    return evolve(
+        step, thought=stored.text, reasoning=stored.reasoning, tool_calls=step.tool_calls or stored.tool_calls
+    )
+
+
+def amended_calls(state: TraceState, given: Step | None) -> tuple[ToolCall, ...]:
+    """Return the calls now known for the last answered step; empty if the adapter reports none."""
+    return () if given is None or state.pending is None else given.tool_calls
+
+
+@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
+class Assessment:
+    """A completed step with its difficulty, the new state of the run, and the monitors' evaluation."""
+
+    step: Step
+    difficulty: float
+    parts: DifficultyParts | None
+    score_memory: ScoreMemory
+    history: tuple[float, ...]
+    fsm_state: FSMState
+    evaluation: Evaluation | None
+    memories: Memories
+    observed: Observed = ()
+    """The observations of the caller's own monitors."""
+    stale: bool = False
+    """True if the step brought nothing new."""
+
+
+def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flow[Assessment]:
+    """Score, advance, evaluate. In END a step is only scored. Raises `BadAnswer` for texts that are no strings."""
+    step = _checked(completed_step(state, completed))
+    brought, known = novelty.observe(step, state.memories.get(novelty.OWN_MEMORY))
+    difficulty, parts, score_memory = yield from _score(state, step, brought, settings)
+    history = (*state.difficulty_history, difficulty)[-settings.history_limit :]
+    fsm_state = yield from _advance(state, history, settings)
+    evaluation, memories = None, state.memories
+    observed: Observed = ()
+    if fsm_state is not FSMState.END:
+        if settings.custom_monitors:
+            observed = yield from ask(Observe(step=step, index=state.steps_begun - 1, memories=memories))
+        evaluation, memories = yield from _evaluate(state, step, brought, observed, settings)
+    return Assessment(
+        step=step,
+        difficulty=difficulty,
+        parts=parts,
+        score_memory=score_memory,
+        history=history,
+        fsm_state=fsm_state,
+        evaluation=evaluation,
+        memories={**memories, novelty.OWN_MEMORY: known},
+        observed=observed,
+        stale=brought.stale,
+    )
+
+
+def _checked(step: Step) -> Step:
+    """Check that texts are strings, so that a None from a model's API is reported here and not deep below."""
+    texts: list[tuple[str, object]] = [("thought", step.thought), ("reasoning", step.reasoning)]
+    texts += [("tool output", result.output) for result in step.tool_results]
+    for name, text in texts:
+        if not isinstance(text, str):
+            raise BadAnswer(f"the completed step's {name}", text, "must be a string; use '' for no text")
+    return step
+
+
+def _score(
+    state: TraceState, step: Step, brought: Novelty, settings: Settings
+) -> Flow[tuple[float, DifficultyParts | None, ScoreMemory]]:
+    if settings.caller_scorer:
+        return (yield from ask(Score(step=step))), None, state.score_memory
+    own, level = state.own_level, settings.level
+    if own is not None and own.difficulty_mean is not None:
+        level = evolve(level, mean=own.difficulty_mean)
+    waits = brought.stale and not brought.error and _waits(step)
+    return scoring.score(step, state.score_memory, level, brought, waits=waits)
+
+
+def _waits(step: Step) -> bool:
+    """Return True if a result reports a running process, so that asking again is right."""
+    return any(says_waiting(result.output) for result in step.tool_results)
+
+
+def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) -> Flow[FSMState]:
+    if state.current_state is FSMState.END:
+        return FSMState.END
+    if settings.transition is None:
+        return (yield from ask(Advance(state=state.current_state, history=history)))
+    return settings.transition(state.current_state, history)
+
+
+def _evaluate(
+    state: TraceState, step: Step, brought: Novelty, observed: Observed, settings: Settings
+) -> Flow[tuple[Evaluation | None, Memories]]:
+    request = Evaluate(
+        step=step,
+        index=state.steps_begun - 1,
+        memories=state.memories,
+        injected=state.injected,
+        task=settings.task,
+        profile=settings.task_profile,
+        weights=dict(settings.weights),
+        observed=observed,
+        own_level=state.own_level,
+        novelty=brought,
+        run_id=state.trace_id,
+        notes_told=state.notes_told,
+        takes_notes=settings.operator_notes,
+    )
+    try:
+        return (yield from ask(request))
+    except Unavailable:  # fail open: this step has no evaluation, the next is judged as usual
+        return None, state.memories
+
+
+def decision_for(
+    state: TraceState,
+    assessment: Assessment,
+    settings: Settings,
+    *,
+    gate: GateDecision | None,
+    skipped: SkippedReason | None,
+    key: str | None = None,
+    route: str | None = None,
+) -> StepDecision:
+    """Return a decision with the assessment and the gate's answer; it injects nothing yet."""
+    evaluation = assessment.evaluation
+    return StepDecision(
+        step=state.calls,
+        key=key,
+        fsm_state=assessment.fsm_state,
+        difficulty=assessment.difficulty,
+        difficulty_parts=assessment.parts,
+        thought_preview=preview(assessment.step.scored_text, PREVIEW),
+        scores=evaluation.scores if evaluation else {},
+        composite=evaluation.composite if evaluation else None,
+        monitors_fired=evaluation.fired if evaluation else (),
+        failure_type=evaluation.failure_type if evaluation else None,
+        finding_kind=evaluation.kind if evaluation else None,
+        gate_decision=gate,
+        skipped_reason=skipped,
+        route=route,
+        placement=settings.placement,
+        mode=settings.mode,
+    )
+
+
+def record_assessment(state: TraceState, assessment: Assessment, *, final: bool = False) -> TraceState:
+    """Return the state with everything that the assessment found; nothing is injected or retrieved yet.
+
+    The last step of a run counts in no maximum: nothing could have been injected after it.
+    """
+    evaluation = assessment.evaluation
+    fired = evaluation.fired if evaluation else ()
+    maxima = state.maxima
+    if evaluation is not None and not final:
+        maxima = raised(maxima, evaluation, state.last.composite if state.last else None, stale=assessment.stale)
+    return evolve(
+        state,
+        current_state=assessment.fsm_state,
+        difficulty_history=assessment.history,
+        steps=(*state.steps, _record(state, assessment, fired))[-RECORDS_KEPT:],
+        score_memory=assessment.score_memory,
+        memories=assessment.memories,
+        maxima=maxima,
+        evaluated=state.evaluated or evaluation is not None,
+        fired_before=(*state.fired_before, bool(fired))[-gates.LOOK_BACK :],
+    )
+
+
+def _record(state: TraceState, assessment: Assessment, fired: tuple[str, ...]) -> StepRecord:
+    step = assessment.step
+    return StepRecord(
+        step=state.steps_begun - 1,
+        text=bounded(step.scored_text, TEXT_BYTES),
+        action=bounded(step.action, ACTION_BYTES),
+        action_input=bounded(step.action_input, INPUT_BYTES),
+        observation=bounded(step.observation, OBSERVATION_BYTES),
+        is_error=step.is_error,
+        difficulty=assessment.difficulty,
+        fired=fired,
+    )

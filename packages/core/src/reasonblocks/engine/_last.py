@@ -1,0 +1,130 @@
+"""Decides how a run ends: with its final step, by `stop_when`, or after a second look at a doubtful end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..monitors.builtin import BY_NAME
+from ..monitors.suite import DOUBTING
+from ..render import guidance as render
+from ..requests import Flow
+from ..types import Doubt, FSMState, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
+from ..util.json import evolve
+from . import gates, routing
+from ._assess import Assessment, assess, decision_for, record_assessment
+from ._decide import SENT_KEPT, blank, decided, key_of, remembered, skipped_reason
+from ._speak import doubts_of, with_injected
+from .control import is_over_budget, next_note, reason_to_stop, reviewed
+
+
+def final_flow(
+    state: TraceState, completed: Step | None, settings: Settings, *, withholds_look: bool = False
+) -> Flow[tuple[TraceState, StepDecision]]:
+    """Score, advance and evaluate the last completed step, without injecting anything (section 1, 12).
+
+    With `withholds_look`, the decision records the text of the second look that the run would get if it went on.
+    """
+    assessment = yield from assess(state, completed, settings)
+    decision = _final(state, assessment, settings)
+    after = record_assessment(state, assessment, final=True)
+    if settings.second_look and withholds_look and state.second_look is None:
+        look = yield from _look(after, assessment, decision, settings)
+        decision = evolve(decision, withheld=look.told, dropped=look.dropped)
+    return after, decision
+
+
+def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
+    """Return the unchanged state, and the final decision of a run whose last step could not be assessed."""
+    return state, evolve(blank(state, settings, None, skipped="fault"), gate_decision="final")
+
+
+def stopped(
+    state: TraceState, given: StepInput, assessment: Assessment, reason: str, settings: Settings
+) -> tuple[TraceState, StepDecision]:
+    """Return the state that stores the final decision of a run ended before its next call, and that decision."""
+    decision = evolve(_final(state, assessment, settings), key=key_of(given), stop=reason)
+    return remembered(record_assessment(state, assessment, final=True), given, decision)
+
+
+def stopped_by_budget(
+    state: TraceState, given: StepInput, settings: Settings
+) -> tuple[TraceState, StepDecision] | None:
+    """Return the state and final decision if `stop_when` ends a run over its budget after a fault; None otherwise."""
+    if settings.stop_when != "over_budget" or settings.mode == "observe" or not is_over_budget(state):
+        return None
+    if not state.steps_begun or state.current_state is FSMState.END:
+        return None
+    decision = blank(state, settings, key_of(given), skipped="fault")
+    return remembered(state, given, evolve(decision, gate_decision="final", stop="over_budget"))
+
+
+def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
+    """Assess the step that would end the run; return the decision for one more call if it is in doubt, else the final.
+
+    The doubt is injected into that call regardless of the cap, the cooldown and earlier texts. A run that `stop_when`
+    would end gets no such call.
+    """
+    assessment = yield from assess(state, given.completed, settings)
+    final = _final(state, assessment, settings)
+    ended = record_assessment(state, assessment, final=True)
+    if (yield from reason_to_stop(ended, final, settings)) is not None:
+        return ended, final
+    look = yield from _look(ended, assessment, final, settings)
+    if not look.told:
+        return ended, evolve(final, dropped=look.dropped)
+    after = with_injected(record_assessment(state, assessment), look.told[0], look.monitor, look.failure_type)
+    decision = evolve(
+        final,
+        key=key_of(given),
+        gate_decision="inject",
+        route=routing.route(assessment.fsm_state, settings.routes),
+        placement=settings.look_placement,
+        doubts=(),
+    )
+    told = evolve(after, second_look=state.calls, sent=())
+    note = yield from next_note(told, settings)
+    moved, decision = decided(told, given, decision, settings, look.told, dropped=look.dropped, note=note)
+    if look.told[0] not in decision.injections:  # it does not fit
+        return ended, evolve(final, dropped=decision.dropped)
+    return evolve(moved, sent=(*after.sent, *moved.sent)[-SENT_KEPT:]), decision
+
+
+def _final(state: TraceState, assessment: Assessment, settings: Settings) -> StepDecision:
+    skipped = skipped_reason(assessment, settings, failed=False)
+    decision = decision_for(state, assessment, settings, gate="final", skipped=skipped)
+    return evolve(decision, doubts=doubts_of(assessment) or _doubt_that_was_looked_at(state, assessment))
+
+
+def _doubt_that_was_looked_at(state: TraceState, assessment: Assessment) -> tuple[Doubt, ...]:
+    """Return the doubt of the second look if the agent only answered it: words do not settle it."""
+    last = state.last
+    if last is None or last.step != state.second_look or assessment.step.tool_calls or not state.injected:
+        return ()
+    told = [injection for injection in last.injections if injection.source == "MonitorSteeringInjection"]
+    text = gates.first_sentence(told[0].text) if told else ""
+    return (Doubt(monitor=state.injected[-1].monitor, text=text),) if text else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """The text of a second look (at most one), with its monitor and failure type, and the sources of dropped texts."""
+
+    told: tuple[Injection, ...] = ()
+    monitor: str = ""
+    failure_type: str = ""
+    dropped: tuple[Source, ...] = ()
+
+
+def _look(state: TraceState, assessment: Assessment, decision: StepDecision, settings: Settings) -> Flow[_Look]:
+    """Return the first doubt about the end that `on_injection` does not drop."""
+    dropped: tuple[Source, ...] = ()
+    for doubt in assessment.evaluation.doubts if assessment.evaluation else ():
+        text = render.monitor_injection(doubt.text) if doubt.monitor in DOUBTING else None
+        if text is None:
+            continue
+        told = yield from reviewed(text, state, decision, settings)
+        if told is not None:
+            of_type = BY_NAME[doubt.monitor].failure_type
+            return _Look(told=(told,), monitor=doubt.monitor, failure_type=of_type, dropped=dropped)
+        dropped = (*dropped, text.source)
+    return _Look(dropped=dropped)

@@ -1,0 +1,305 @@
+"""Remembers lists in results and the values of arguments, to name what the agent listed, goes through, and left out."""
+
+from __future__ import annotations
+
+import re
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from struct import pack, unpack
+from typing import NamedTuple
+from zlib import crc32
+
+from ..types import JSON, Step, ToolCall
+from ..util.json import MAX_INT
+from .arguments import command_of
+from .features import Features
+from .forms import Form, Use, taken_by, with_use
+from .listed import LONGEST_LIST, labelled_in, lists_in
+from .memory import count, table
+from .offers import LONGEST_NAME, changes_nothing, may_offer, may_show, may_take
+from .outcome import hash_of
+from .roles import trust_of
+
+OWN_MEMORY = "_untried"
+"""The key of this memory among those of the monitors; snapshots have it."""
+
+BITS = 2_048
+"""Bits of the set of all used values; two values that share a bit only hide an alternative."""
+FEW = 96
+"""Bits that are stored one by one: of more, all bits take less room."""
+MAX_LISTS = 8
+"""Lists that are remembered: those seen last."""
+MAX_LENGTH = 700
+"""Characters of all remembered lists."""
+MAX_ADDED = 350
+"""Characters of the lists of one result."""
+USED_HEAD = 600
+"""Characters of each call's arguments in which values are looked for: after that it is a text."""
+MANY = 8
+"""Untried members above which a list is no advice."""
+NOW = 3
+"""Newest steps in one of which the agent took a value from the list, or from one of its kind."""
+NAMED = 3
+"""Alternatives that a text names."""
+MAX_CALLS = 4
+"""Calls, and results, of a step in which lists are looked for, and that take from them."""
+MAX_USED = 32
+"""Calls of a step whose values count as used."""
+MAX_PARTS = 6
+"""Parts of a path that count as used: the last ones."""
+
+_WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>=|&!$*]+")
+_EDGES = ".:-"
+_QUOTES = " \"'"
+_SEARCH = frozenset({"search"})
+"""The role of a shell's command that lists."""
+
+
+class Alternatives(NamedTuple):
+    """Values of one list that no argument had so far, and the `form` of the call that takes them.
+
+    `newest` if the list was in the last result; `seen` is the step that showed it. The list is `elsewhere` if it is
+    older, and the last result has one of its kind, as each room has its doors. With `here`, every member was an
+    argument before, as the directions of a map soon are, and the named ones were never that of the call after this same
+    result.
+    """
+
+    names: tuple[str, ...] = ()
+    newest: bool = False
+    form: Form | None = None
+    seen: int = -1
+    elsewhere: bool = False
+    here: bool = False
+
+
+_NONE = Alternatives()
+
+
+class _List(NamedTuple):
+    """One remembered list, without the members that may not be offered.
+
+    `kind` is a hash of where it comes from, `source` the tool that showed it, `seen` the step that did so last, and
+    `used` the step that took a member last.
+    """
+
+    kind: int
+    source: str
+    seen: int
+    used: int
+    members: list[str]
+
+    @property
+    def row(self) -> list[JSON]:
+        """The stored form: the fields and then the members."""
+        return [*self[:4], *self.members]
+
+    @classmethod
+    def of(cls, row: list[JSON]) -> _List:
+        """Return the list of a stored row."""
+        return cls(*row[:4], row[4:])  # type: ignore[arg-type, call-arg]  # our own row, unchecked as every memory
+
+
+def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
+    """Return the memory after this step: values that its calls used, then lists in its results."""
+    if not step.tool_calls and not step.tool_results:
+        return memory
+    kept = table(memory)
+    lists, uses = _lists(kept), _uses(kept)
+    used, values = _values(step.tool_calls[:MAX_USED])
+    tracks = not kept or "after" in kept  # a memory that began without it does not know what was tried
+    if "after" in kept:
+        used |= {_after(kept["after"], value) for value in values}
+    for call in step.tool_calls[:MAX_CALLS] if lists else ():
+        lists, uses = _taken(lists, uses, call, features.index, tool_roles)
+    known = {one.kind for one in lists}
+    new = list(_shown(features, step, tool_roles, known)) if "edit" not in features.roles else []
+    return {
+        "shown": [one.row for one in (_with(lists, new) if new else lists)],
+        "uses": [use.row for use in uses],
+        "used": _marked(kept.get("used"), used) if used else kept.get("used"),
+        "last": features.index if step.tool_results else count(kept, "last"),
+        **({"after": (features.result or 0) if new else kept.get("after", 0)} if tracks else {}),
+    }
+
+
+def _lists(kept: Mapping[str, JSON]) -> list[_List]:
+    return [_List.of(row) for row in kept.get("shown") or ()]  # type: ignore[union-attr, arg-type]
+
+
+def _uses(kept: Mapping[str, JSON]) -> list[Use]:
+    return [Use.of(row) for row in kept.get("uses") or ()]  # type: ignore[union-attr, arg-type]
+
+
+def alternatives(memory: JSON, index: int) -> Alternatives:
+    """Return the untried members of the newest list that the agent goes through; or else what it left out here.
+
+    It goes through a list if one of its newest steps took a member of it, or, of a list in the last result, of one of
+    its kind, as from each room's doors; and if it has used two members in one form.
+    """
+    kept = table(memory)
+    lists, uses = _lists(kept), _uses(kept)
+    used, last = _unpacked(kept.get("used")), count(kept, "last")
+    here = {one.kind for one in lists if one.seen == last}
+    left_here = _NONE
+    for one in reversed(lists):
+        newest = one.seen == last
+        use = next((use for use in reversed(uses) if use.kind == one.kind and use.suits(one.members)), None)
+        if use is None or not (one.used > index - NOW or (newest and use.last > index - NOW)):
+            continue
+        members = [name for name in one.members if use.allows(name)]
+        names = [name for name in members if not any(_has(used, known) for known in _names_of(name.lower()))]
+        if 0 < len(names) <= MANY:
+            elsewhere = not newest and one.kind in here
+            return Alternatives(tuple(names[:NAMED]), newest, use.form, one.seen, elsewhere)
+        if not names and newest and "after" in kept and not left_here.names and not use.form.prefix:
+            left = [name for name in members if not _has(used, _after(kept["after"], name))]
+            left_here = Alternatives(tuple(left[:NAMED]), newest, use.form, one.seen, here=True) if left else _NONE
+    return left_here
+
+
+def _values(calls: Sequence[ToolCall]) -> tuple[set[str], set[str]]:
+    """Return all names in the arguments, and the arguments that may be one."""
+    used: set[str] = set()
+    every: set[str] = set()
+    for call in calls:
+        texts = [*_texts(call.arguments)]
+        said = texts[0] if len(texts) == 1 else " ".join(texts)
+        values = {value.strip(_QUOTES) for value in texts if len(value) <= LONGEST_NAME + 2}
+        used.update(_WORD.findall(said[:USED_HEAD]), values, (call.name,))
+        every |= values
+    return used, every
+
+
+def _texts(given: JSON) -> Iterator[str]:
+    """Yield the values of arguments that are texts or numbers, or lists of texts."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, (dict, Mapping)):
+        for value in given.values():
+            if isinstance(value, str):
+                yield value
+            elif isinstance(value, (list, tuple)):
+                yield from [item for item in value[:LONGEST_LIST] if isinstance(item, str)]
+            elif isinstance(value, (dict, Mapping)):
+                yield from [item for item in value.values() if isinstance(item, str)]
+            elif isinstance(value, int) and abs(value) <= MAX_INT:
+                yield str(value)
+
+
+def _names_of(value: str) -> tuple[str, ...]:
+    """Return the names of a value in lower case: itself, and the last one and two parts of a path."""
+    value = value.strip(_QUOTES).strip(_EDGES)
+    parts = value.strip("/").split("/")
+    if len(parts) == 1 or all(map(str.isdigit, parts)):  # a date is no path
+        return (value,)
+    return value, parts[-1], "/".join(parts[-2:])
+
+
+def _after(result: JSON, value: str) -> str:
+    """Return the name of a value as an argument of a call after a result."""
+    return f"{result}>{value.strip(_QUOTES).lower().strip(_EDGES)}"
+
+
+def _place(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace")) % BITS
+
+
+def _unpacked(encoded: JSON) -> set[int] | bytearray:
+    """Return the used values: the places of the bits that are set, or all bits if they are many."""
+    raw = a2b_base64(encoded) if isinstance(encoded, str) else b""
+    return bytearray(raw) if len(raw) == BITS // 8 else {*unpack(f">{len(raw) // 2}H", raw)}
+
+
+def _has(used: set[int] | bytearray, name: str) -> bool:
+    place = _place(name)
+    return place in used if isinstance(used, set) else used[place >> 3] >> (place & 7) & 1 == 1
+
+
+def _marked(encoded: JSON, values: Iterable[str]) -> str:
+    """Return the used values with these added: their names, and the folders of paths."""
+    said = "\n".join(values).lower().split("\n")
+    names = [value.strip(_EDGES) for value in said]
+    for value in said:
+        if "/" in value:
+            names += (*_names_of(value), *value.split("/")[-MAX_PARTS:])
+    places = [crc32(name.encode("utf-8", "replace")) % BITS for name in names]
+    used = _unpacked(encoded)
+    if isinstance(used, set):
+        known = len(used)
+        used.update(places)
+        if len(used) == known and isinstance(encoded, str):
+            return encoded
+        if len(used) <= FEW:
+            return b2a_base64(pack(f">{len(used)}H", *sorted(used)), newline=False).decode()
+        places, used = [*used], bytearray(BITS // 8)
+    for place in places:
+        used[place >> 3] |= 1 << (place & 7)
+    return b2a_base64(used, newline=False).decode()
+
+
+def _taken(
+    lists: list[_List], uses: list[Use], call: ToolCall, index: int, tool_roles: Mapping[str, str]
+) -> tuple[list[_List], list[Use]]:
+    """Return the lists and the uses after a call that may have taken a member."""
+    kinds: dict[int, list[str]] = {}
+    for one in lists:
+        if may_take(call, one.source, tool_roles):
+            kinds.setdefault(one.kind, []).extend(one.members)
+    for kind, members in kinds.items():
+        found = taken_by(call, members)
+        if found is not None:
+            form, member = found
+            uses = with_use(uses, kind, form, member, index, strict=not changes_nothing(call, tool_roles))
+            lists = [one._replace(used=index) if one.kind == kind and member in one.members else one for one in lists]
+    return lists, uses
+
+
+def _shown(features: Features, step: Step, tool_roles: Mapping[str, str], known: Collection[int]) -> Iterator[_List]:
+    """Yield the lists in the results of tools that list or read, and for a tool itself those in its own.
+
+    A list of one member, as in a room with one door, is one of a kind that is `known`.
+    """
+    calls = {call.id: call for call in step.tool_calls}
+    room = MAX_ADDED
+    for result in step.tool_results[:MAX_CALLS]:
+        call = calls.get(result.call_id) or ToolCall(id="", name=result.name)
+        trust = trust_of(call, tool_roles)
+        lists = features.shell and features.roles == _SEARCH and trust != "none"
+        if not lists and not may_show(call, tool_roles):
+            continue
+        program = command_of(call).lstrip().partition(" ")[0] if features.shell else ""
+        found = lists_in(result.output, quoted=trust == "full" or changes_nothing(call, tool_roles))
+        alone = [(label, [name]) for label, name in labelled_in(result.output)] if known else ()
+        for label, names in chain(found, alone):
+            members, kind = _offered(names), hash_of(f"{call.name} {program} {label}")
+            room -= sum(map(len, members))
+            if room < 0:
+                return
+            if members and (len(names) > 1 or kind in known):
+                yield _List(kind, call.name, features.index, -1, members)
+
+
+def _offered(members: Sequence[str]) -> list[str]:
+    """Return the members that may be offered; of a mixed list none from the root of the disk."""
+    mixed = any(member[0] != "/" for member in members)
+    return [member for member in members if may_offer(member) and not (mixed and member[0] == "/")]
+
+
+def _with(lists: list[_List], new: list[_List]) -> list[_List]:
+    """Return the lists with the new ones at the end; one that is shown again moves there and stays in use."""
+    fresh = {(one.kind, *one.members): one for one in new}
+    left = []
+    for one in lists:
+        key = (one.kind, *one.members)
+        if key in fresh:
+            fresh[key] = one._replace(seen=fresh[key].seen)
+        else:
+            left.append(one)
+    left = [*left, *fresh.values()][-MAX_LISTS:]
+    sizes = [sum(map(len, one.members)) for one in left]
+    over = sum(sizes) - MAX_LENGTH
+    while over > 0:
+        over -= sizes.pop(0)
+        del left[0]
+    return left

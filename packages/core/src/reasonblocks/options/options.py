@@ -1,0 +1,149 @@
+"""Validates the options that are plain values; each error names the option, its value and the rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from inspect import iscoroutinefunction
+from types import NoneType
+from typing import TypeVar
+
+from ..engine.fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
+from ..exceptions import ConfigError
+from ..types import Transition
+from ..types.steering import Condition
+from ..util.json import MAX_INT, is_number
+from ..util.secret import KEY_RULE, Secret, described, is_key
+
+T = TypeVar("T")
+ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+"""The values of an environment variable that switches something, in any case."""
+CONDITIONS: tuple[Condition, ...] = ("stalled", "over_budget")
+"""The conditions of `stop_when` and `interrupt_when` that have a name."""
+
+
+def text(name: str, value: str) -> str:
+    given: object = value
+    if not isinstance(given, str) or not given:
+        raise ConfigError(name, value, "must be a string that is not empty")
+    return given
+
+
+def optional_text(name: str, value: object) -> None:
+    if not isinstance(value, (str, NoneType)):
+        raise ConfigError(name, value, f"must be a string, or None: give str({name})")
+
+
+def json_by_name(name: str, value: object) -> None:
+    """Validate a mapping of strings to values that sinks can write, or None."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigError(name, value, "must be a mapping of strings to JSON values, or None")
+    for key, item in (value or {}).items():
+        if not isinstance(key, str):
+            raise ConfigError(name, value, f"must have strings as keys: give str(key) in place of {key!r}")
+        try:
+            json.dumps(item, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise ConfigError(f"{name}[{key!r}]", item, f"must be JSON ({exc}): give its text, or a list") from exc
+
+
+def flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(name, value, "must be True or False")
+    return value
+
+
+def choice(name: str, value: T, valid: tuple[T, ...]) -> T:
+    if value not in valid:
+        raise ConfigError.unknown(name, value, map(str, valid))
+    return value
+
+
+def call_back(name: str, value: T) -> T:
+    if value is not None and not callable(value):
+        raise ConfigError(name, value, "must be callable")
+    return value
+
+
+def plain_call_back(name: str, value: T) -> T:
+    """Return a callable, or None. Raises `ConfigError` for a coroutine function, whose answer nobody would await."""
+    if iscoroutinefunction(value) or iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004 - its kind
+        raise ConfigError(name, value, "must be a plain function: its answer is not awaited")
+    return call_back(name, value)
+
+
+def mapping(name: str, value: Mapping[str, T] | None) -> Mapping[str, T]:
+    given: object = {} if value is None else value
+    if not isinstance(given, Mapping):
+        raise ConfigError(name, value, "must be a mapping")
+    return given
+
+
+def items(name: str, value: Iterable[T]) -> Iterable[T]:
+    given: object = value
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ConfigError(name, value, "must be a list")
+    return given
+
+
+def switch(name: str, environ: Mapping[str, str]) -> bool:
+    """Return True for an environment variable that is 1 or true, False for one that is 0, false, empty or missing."""
+    value = environ.get(name, "")
+    if value.lower() not in (*ON, *OFF):
+        raise ConfigError(name, value, "must be 1 or 0")
+    return value.lower() in ON
+
+
+def api_key_of(value: object, environ: Mapping[str, str]) -> Secret | None:
+    """Return the key from the argument, else from the environment variable; no error shows it."""
+    name = "api_key"
+    if value is None:
+        name = "REASONBLOCKS_API_KEY"
+        value = environ.get(name) or None
+        if value is None:
+            return None
+    if not isinstance(value, str) or not is_key(value):
+        raise ConfigError(name, described(value), KEY_RULE)
+    return Secret(value)
+
+
+def machine(transition: Transition | None, fsm_thresholds: Mapping[str, float] | None) -> tuple[Transition | None, int]:
+    """Return the built-in machine's transition, or None for the caller's own; and the history limit."""
+    if transition is None:
+        machine = DifficultyFSM.of(mapping("fsm_thresholds", fsm_thresholds))
+        return machine.transition, machine.history_limit
+    if fsm_thresholds is not None:
+        rule = "a transition of your own leaves no use for fsm_thresholds: give one of the two"
+        raise ConfigError("fsm_thresholds", fsm_thresholds, rule)
+    call_back("transition", transition)
+    limit: object = getattr(transition, "history_limit", HISTORY_LIMIT)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_HISTORY_LIMIT:
+        raise ConfigError("transition.history_limit", limit, f"must be an int from 1 to {MAX_HISTORY_LIMIT}")
+    return None, limit
+
+
+def condition(name: str, value: object, token_budget: int | None) -> Condition | None:
+    """Return the condition of `stop_when` or `interrupt_when`, validated."""
+    if value is None or not isinstance(value, str):
+        return None if plain_call_back(name, value) is None else "caller"
+    if value == "over_budget" and token_budget is None:
+        raise ConfigError(name, value, "needs a token_budget")
+    found: Condition | None = next((known for known in CONDITIONS if known == value), None)
+    if found is None:
+        raise ConfigError.unknown(name, value, (*CONDITIONS, "a callable"))
+    return found
+
+
+def budget(value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_INT:
+        raise ConfigError("token_budget", value, "must be an int from 1 to 2**63 - 1 (tokens), or None")
+    return value
+
+
+def deadline(value: object) -> float:
+    """Return the deadline of a step in seconds, of milliseconds."""
+    if not is_number(value) or not 0 < value <= 60_000:
+        raise ConfigError("step_deadline_ms", value, "must be a number of milliseconds above 0, at most 60,000")
+    return value / 1000

@@ -1,0 +1,127 @@
+"""Removes from guidance, which is data, all that a model could take for our frame, a role, or the chat template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ..util.folding import folded, origins, places, visible
+
+OPENING = "<[({"
+"""The characters with which every token begins."""
+_GAP = r"[^\S\n]*"
+_ANY = r"\s*"
+_SLASH = r"\s*(?:/\s*)?"
+_LOOKS = {"i": "[il1|]", "l": "[il1|]", "o": "[o0]", "m": "(?:m|rn)"}
+"""ASCII letters that look like each other in most fonts."""
+
+
+def _spaced(word: str, gap: str = _GAP) -> str:
+    """Return a pattern of the word with gaps between letters; a blank matches any joint: tool_call or toolCall."""
+    joint = r"[\s_-]*"
+    return joint.join(gap.join(_letters(part)) for part in word.split())
+
+
+def _letters(part: str) -> list[str]:
+    """Return each letter's pattern; a word of two letters must match exactly, because Al is a name."""
+    return [re.escape(char) if len(part) <= 2 else _LOOKS.get(char, re.escape(char)) for char in part]
+
+
+def _any_of(*words: str) -> str:
+    return "|".join(map(_spaced, words))
+
+
+_ROLES = _any_of("system", "assistant", "developer", "user", "human", "tool", "function", "model", "ai", "ipython")
+_FRAME = rf"{_SLASH}{_spaced('reason', _ANY)}[\s_-]*{_spaced('blocks', _ANY)}\s*[\])>}}]"
+_TOOL_SYNTAX = _any_of(
+    "tool call", "tool calls", "tool use", "tool uses", "tool result", "tool results", "tool response",
+    "tool responses", "tool output", "tool outputs", "tool code", "available tools", "function call", "function calls",
+    "function result", "function results", "function response", "function responses", "redacted thinking",
+    "system reminder", "start of turn", "end of turn", "start of image", "end of image",
+)  # fmt: skip
+"""Tags of Anthropic, Qwen, Hermes, DeepSeek, Gemma and GLM: they are no ordinary words, so `>` may be missing."""
+_WORD_TAGS = _any_of(
+    "tools", "invoke", "think", "thinking", "thought", "thoughts", "scratchpad", "instruction", "instructions", "gmask"
+)
+_PLAIN_TAGS = rf"(?:s|bos|eos|sop|eop|extra_id_[0-9]+|{_WORD_TAGS}|(?:{_ROLES})(?:_prompt|_message)?)"
+"""Tags that are also ordinary words: they need their `>`."""
+_BRACKETED = _any_of(
+    "inst", "sys", "system", "system prompt", "tool call", "tool calls", "tool result", "tool results",
+    "tool content", "available tools", "call id", "think", "gmask",
+)  # fmt: skip
+"""Tags of Llama 2, Mistral and GLM."""
+_PREFIX = rf"(?:{_spaced('antml')}{_GAP}:{_GAP})?"
+_IN_TAG = (
+    r"\s*\|[^|<>\n]*\|\s*>"  # <|im_start|>, <|eot_id|>, < | x | >, with DeepSeek's wide bars
+    rf"|{_SLASH}{_PREFIX}(?:{_TOOL_SYNTAX})(?![a-z0-9])(?:[^<>\n]*>)?"
+    rf"|{_SLASH}{_PREFIX}(?:{_any_of('parameter', 'invoke')})(?:\s+name)?\s*=[^<>\n]*>?"
+    rf"|{_SLASH}{_PREFIX}{_PLAIN_TAGS}(?:[\s=/][^<>\n]*)?>"
+    rf"|\s*<{_SLASH}{_spaced('sys')}\s*>\s*>"
+)
+TOKEN = re.compile(
+    rf"<(?:{_IN_TAG}|{_FRAME})"
+    rf"|\[(?:{_SLASH}(?:{_BRACKETED})\s*\]|{_FRAME})"
+    rf"|\((?:{_FRAME})"
+    rf"|\{{(?:{_FRAME})"
+)
+_BEFORE = r"(?:[^\S\n]|[#*_>+\-~|`(\[<]|\[[ x]\]|[^\w\s\x00-\x7f]|[0-9]{1,4}[.)])*"
+"""Matches the characters before a marker: quotes, bullets, numbers, emphasis, brackets, pictures, in any order."""
+_AFTER = r"(?:[^\S\n]|[*_~`)\]}>]|[^\w\s\x00-\x7f])*"
+_MARKER = rf"(?:{_ROLES})(?:[\s_-]{{0,9}}(?:prompt|message|instructions?))?{_AFTER}:[*_~`]{{0,3}}{_GAP}"
+ROLE_LINE = re.compile(rf"\n((?:{_BEFORE}{_MARKER})+)")
+
+
+LONGEST = 8_192
+"""Characters of a text that are read: the rest would not fit into an injection."""
+MAX_PASSES = 8
+"""Levels of nested frames: nothing is shown of a text with more, which was not written in good faith."""
+
+
+def sanitise(text: str) -> str:
+    """Remove control, bidi and zero-width characters, frames, role markers, template tokens and tool syntax.
+
+    The text is compared as a model may read it (look-alike letters, marks and entities folded); the rest is unchanged.
+    This is repeated until nothing changes, so that a removal never joins two halves of a token.
+    """
+    plain = visible(text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n"))
+    for _ in range(MAX_PASSES):
+        spans = _spans(folded(plain))
+        if not spans:
+            return plain.strip()
+        plain = _without(plain, spans, origins(plain))
+    return ""
+
+
+def _spans(read: str) -> list[tuple[int, int]]:
+    """Return the hostile spans of a folded text, in order; skip a search whose required characters are missing."""
+    spans = [match.span() for match in TOKEN.finditer(read)] if any(char in read for char in OPENING) else []
+    if ":" in read:  # the line break before a marker stays; the first line has none
+        spans += [(match.start(1) - 1, match.end(1) - 1) for match in ROLE_LINE.finditer(f"\n{read}")]
+    return sorted(spans)
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]], origin: Sequence[int]) -> str:
+    kept, at = [], 0
+    for start, end in spans:
+        if origin[start] > at:
+            kept.append(text[at : origin[start]])
+        at = max(at, origin[end])
+    return "".join((*kept, text[at:]))
+
+
+_forged = re.compile(rf"[<\[({{](?:{_FRAME})")
+
+
+def defuse(text: str) -> str:
+    """Return a foreign text, of any length, with quotes for the brackets of all that looks like our frame.
+
+    Everything else is unchanged, since it is what a tool returned or a user wrote.
+    """
+    spans = [match.span() for match in _forged.finditer(folded(text))]
+    if not spans:
+        return text
+    edges, kept, at = places(text, [edge for span in spans for edge in span]), list[str](), 0
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        kept += [text[at:start], '"REASONBLOCKS"']
+        at = end
+    return "".join((*kept, text[at:]))

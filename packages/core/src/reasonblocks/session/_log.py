@@ -1,0 +1,261 @@
+"""Keeps the step log of one run: `begin_step` opens an entry, `end_step` fills it, the next step closes it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..engine import amended_calls, completed_step
+from ..types import Doubt, Placement, RunInfo, Settings, Step, StepDecision, StepLogEntry, StepOutcome, TraceState
+from ..util.json import evolve
+from ..util.text import preview
+from .guard import Faults, not_built
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+ENTRIES_KEPT = 10_000
+PREVIEW = 150
+"""Characters of an injection's preview."""
+NOT_CALLED = "not called"
+TOLD = """injections injection_sources intervention_texts injections_dropped pattern_ids note_ids withheld_sources
+    withheld_texts placement cache_tokens_at_risk""".split()
+"""The fields of an entry that say what the call is told, and where."""
+
+
+@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
+class Closed:
+    """A final entry, with the step and the scores that its event contains as well."""
+
+    entry: StepLogEntry
+    step: Step | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+class StepLog:
+    """The newest entries, of which the last may be open."""
+
+    __slots__ = ("_entries", "_open_decision", "_open_step", "judged_by")
+
+    def __init__(self, judged_by: str) -> None:
+        self.judged_by = judged_by
+        self._entries: deque[StepLogEntry] = deque(maxlen=ENTRIES_KEPT)
+        self._open_decision: StepDecision | None = None
+        self._open_step: Step | None = None
+
+    @property
+    def entries(self) -> list[StepLogEntry]:
+        return list(self._entries)
+
+    def open(self, decision: StepDecision, step: Step | None, timestamp: float, overhead_ms: float) -> None:
+        self._entries.append(entry_of(decision, timestamp, overhead_ms, self.judged_by))
+        self._open_decision, self._open_step = decision, step
+
+    def final(self, decision: StepDecision, overhead_ms: float) -> StepLogEntry:
+        """Return the entry of the final decision, which is not kept here."""
+        return entry_of(decision, time.time(), overhead_ms, self.judged_by)
+
+    def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
+        """Add an entry for a decision of another process; auxiliary calls may have been made since."""
+        if self._entries and self._entries[0].step == decision.step + 1:
+            self._entries.appendleft(entry_of(decision, time.time(), 0.0, self.judged_by))
+        elif self._at(decision.step) is None:
+            self.open(decision, step, time.time(), 0.0)
+
+    def close(self) -> Closed | None:
+        """Close the open entry and return it; a call that was never made is recorded as an error."""
+        decision, step = self._open_decision, self._open_step
+        self._open_decision = self._open_step = None
+        if decision is None:
+            return None
+        entry = self._entries[-1]
+        if entry.attempts == 0:
+            entry = self._entries[-1] = evolve(entry, error=NOT_CALLED)
+        return Closed(entry=entry, step=step, scores=decision.scores)
+
+    def completed(self, before: TraceState, given: Step | None) -> Step:
+        """Return the completed step, and add the calls that are known only now to its log entry."""
+        calls = amended_calls(before, given)
+        at = self._at(before.last.step) if calls and before.last is not None else None
+        if at is not None:
+            names = tuple([call.name for call in calls])
+            if names != self._entries[at].tool_calls:  # usually they are equal
+                self._entries[at] = evolve(self._entries[at], tool_calls=names)
+        return completed_step(before, given)
+
+    def is_answered(self, step: int) -> bool:
+        """Return True if the call was made, by whoever resumed the run."""
+        at = self._at(step)
+        return at is not None and self._entries[at].attempts > 0
+
+    def amend(self, decision: StepDecision) -> None:
+        """Replace the injections of an entry, shown and withheld, and their placement, by those of its decision."""
+        at = self._at(decision.step)
+        if at is not None:
+            entry = entry_of(decision, 0.0, 0.0, self.judged_by)
+            told = {name: getattr(entry, name) for name in TOLD}
+            self._entries[at] = evolve(self._entries[at], **told)
+        if self._open_decision is not None and self._open_decision.step == decision.step:
+            self._open_decision = decision
+
+    def rewind(self, calls: int) -> None:
+        """Forget the entries of calls that a restored state has not made."""
+        while self._entries and self._entries[-1].step >= calls:
+            self._entries.pop()
+            self._open_decision = self._open_step = None
+
+    def settle(self) -> Closed | None:
+        """Close the open entry if its call was made."""
+        return self.close() if self._entries and self._entries[-1].attempts else None
+
+    def fill(self, step: int, outcome: StepOutcome, overhead_ms: float) -> None:
+        """Record a call's outcome. If there are several, the last one is kept; attempts and tokens add up."""
+        at = self._at(step)
+        if at is not None:
+            self._entries[at] = _filled(self._entries[at], outcome, overhead_ms)
+
+    def route_failed(self, state: str) -> None:
+        """Record that the open call goes to the agent's own model."""
+        if self._open_decision is not None and self._entries[-1].route == state:
+            self._entries[-1] = evolve(self._entries[-1], route=None)
+
+    def _at(self, step: int) -> int | None:
+        """Return the position of entry `step`: entries are consecutive, and the first may be a resumed one."""
+        if not self._entries:
+            return None
+        at = step - self._entries[0].step
+        return at if 0 <= at < len(self._entries) and self._entries[at].step == step else None
+
+
+def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float, judged_by: str) -> StepLogEntry:
+    """Return the entry with everything known before the call."""
+    shown = [(injection.source, injection.text) for injection in decision.injections]
+    if decision.standing_rules:
+        shown.append(("E3Injection", decision.standing_rules))
+    return StepLogEntry(
+        step=decision.step,
+        timestamp=timestamp,
+        difficulty=decision.difficulty,
+        difficulty_parts=decision.difficulty_parts,
+        composite=decision.composite,
+        monitors_fired=decision.monitors_fired,
+        failure_type=decision.failure_type,
+        finding_kind=decision.finding_kind,
+        gate_decision=decision.gate_decision,
+        thought_preview=decision.thought_preview,
+        fsm_state=decision.fsm_state.value,
+        injections=tuple([preview(text, PREVIEW) for _, text in shown]),
+        injection_sources=tuple([source for source, _ in shown]),
+        intervention_texts=tuple([text for _, text in shown]),
+        injections_dropped=decision.dropped,
+        retrieved=decision.retrieved,
+        note_ids=decision.note_ids,
+        pattern_ids=tuple([pattern_id for injection in decision.injections for pattern_id in injection.pattern_ids]),
+        placement=decision.placement,
+        cache_tokens_at_risk=decision.cache_tokens_at_risk,
+        skipped_reason=decision.skipped_reason,
+        route=decision.route,
+        mode=decision.mode,
+        withheld_sources=tuple([injection.source for injection in decision.withheld]),
+        withheld_texts=tuple([injection.text for injection in decision.withheld]),
+        withheld_route=decision.withheld_route,
+        withheld_stop=decision.withheld_stop,
+        withheld_interrupt=decision.withheld_interrupt,
+        interrupt=decision.interrupt,
+        stop=decision.stop,
+        overhead_ms=overhead_ms,
+        judged_by=judged_by,
+        doubts=decision.doubts,
+    )
+
+
+def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> StepLogEntry:
+    usage = outcome.usage
+    return evolve(
+        entry,
+        model_id=outcome.model or None,
+        tool_calls=tuple([call.name for call in outcome.tool_calls]),
+        tokens=_added(entry.tokens, usage.total),
+        input_tokens=_added(entry.input_tokens, usage.input),
+        output_tokens=_added(entry.output_tokens, usage.output),
+        cache_read_tokens=_added(entry.cache_read_tokens, usage.cache_read),
+        cache_write_tokens=_added(entry.cache_write_tokens, usage.cache_write),
+        latency_ms=outcome.latency_ms,
+        overhead_ms=entry.overhead_ms + overhead_ms,
+        attempts=entry.attempts + outcome.attempts,
+        error=outcome.error,
+    )
+
+
+def _added(tokens: int | None, more: int | None) -> int | None:
+    return more if tokens is None else tokens if more is None else tokens + more
+
+
+def in_doubt(doubts: Sequence[Doubt]) -> str:
+    """Return the log line about a success that the run's last step contradicts; the texts may hold secrets."""
+    names = ", ".join(dict.fromkeys(doubt.monitor for doubt in doubts))
+    return f'ended as "success", but its last step is in doubt ({names}): see final.doubts'
+
+
+class Reports:
+    """The methods of a session that an adapter uses between steps."""
+
+    _faults: Faults
+    _log: StepLog
+    _settings: Settings
+    _state: TraceState
+    run: RunInfo
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """The number of steering's faults in this run, by kind."""
+        return dict(self._faults.counts)
+
+    def guard(self, kind: str) -> AbstractContextManager[None]:
+        """Guard an adapter's own code: an exception is logged once per kind and run, and is not propagated."""
+        return self._faults.guard(kind)
+
+    def routing(self, state: str) -> AbstractContextManager[None]:
+        """Guard the building of a mapped model: a failure is logged once and closes the route."""
+        return self._faults.diverted(lambda exc: self.route_failed(state, exc))
+
+    def route_failed(self, state: str, exc: Exception) -> None:
+        """Close the route of a mapped model that cannot be built; the run continues with the agent's model."""
+        routes = {name: model for name, model in self._settings.routes.items() if name != state}
+        self._faults.say(f"route {state}", not_built(state, exc), exc)
+        self._settings = evolve(self._settings, routes=routes)
+        self._log.route_failed(state)
+
+    def no_tail(self, why: str) -> None:
+        """Put guidance into the system message from the next step on, and log `why` once a run.
+
+        For a run that turns out to have no end of its messages to add to. Other placements are unchanged.
+        """
+        self._leave_tail(why, look_placement="system")
+
+    def _leave_tail(self, why: str, **changes: Placement) -> None:
+        if self._settings.placement in ("tail", "message"):
+            self._settings = evolve(self._settings, placement="system", **changes)
+            self._state = evolve(self._state, no_tail=True)
+            self._say_placement(why)
+
+    def placed(self, asked: Placement) -> Self:
+        """Return the session; log if its placement is not the one `asked` for and the framework has a choice."""
+        if self._settings.placement not in (asked, "context"):
+            self._say_placement(f"this run of {self.run.framework!r} has no placement {asked!r}")
+        return self
+
+    def warn_unable(self, options: Sequence[str]) -> Self:
+        """Return the session; log each of these options, which its framework cannot satisfy."""
+        for option in options:
+            self._faults.say(option, f"{self.run.framework!r} cannot do this: {option} has no effect on this run")
+        return self
+
+    def _say_placement(self, why: str) -> None:
+        if not self._settings.disabled and self._settings.mode == "steer":
+            where = self._settings.placement
+            self._faults.say("placement", f"{why}: guidance goes to {where!r}; set placement={where!r} to request that")

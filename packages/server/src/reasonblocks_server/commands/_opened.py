@@ -1,0 +1,97 @@
+"""Opens the database that a command's options or the environment name, and reports problems in one line."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from reasonblocks.exceptions import ConfigError, ReasonBlocksError
+from reasonblocks.util.extras import pip_install
+from reasonblocks.util.files import HOME
+from reasonblocks.util.secret import shown_url
+from reasonblocks_workbench.cli.files import placed
+
+from ..errors import StorageUnavailable
+from ..settings import DATABASE_FILE, Settings, secret_of
+
+if TYPE_CHECKING:
+    from ..storage import Storage
+
+POSTGRES = ("psycopg[binary]>=3.2.1",)
+"""The requirements of the extra `postgres`, as in `pyproject.toml`."""
+FOLDER = "server"
+"""The name of the data folder in the user's folder."""
+
+
+def add_database(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        metavar="FOLDER",
+        help=f"the folder of the database, the patterns and the secret ($REASONBLOCKS_DATA, else ${HOME}/{FOLDER}, "
+        f"else ~/.reasonblocks/{FOLDER})",
+    )
+    parser.add_argument(
+        "--database-url",
+        metavar="URL",
+        help="postgresql://... or sqlite:///PATH ($REASONBLOCKS_DATABASE_URL, else a file in the data folder); on a "
+        "command line, every user of this machine can see a password",
+    )
+
+
+def settings_of(arguments: Namespace, **given: Any) -> Settings:
+    """Return the settings with the secret, which is created if it is missing. Options override the environment."""
+    settings = _read(arguments, **given)
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return replace(settings, secret=secret_of(settings))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ReasonBlocksError(f"cannot write to {settings.data}: {reason}; --data names another folder") from error
+
+
+def used_settings_of(arguments: Namespace) -> Settings:
+    """Return the settings of a server that has been started. Raises `ReasonBlocksError` for a folder without one."""
+    settings = _read(arguments)
+    if settings.database_url is None and not (settings.data / DATABASE_FILE).exists():
+        raise ReasonBlocksError(f"no server has been started with {settings.data}; --data names another folder")
+    return settings
+
+
+def place_of(settings: Settings) -> str:
+    """Return where the data is, without a password."""
+    return str(settings.data) if settings.database_url is None else shown_url(settings.database_url)
+
+
+def _read(arguments: Namespace, **given: Any) -> Settings:
+    data = arguments.data or os.environ.get("REASONBLOCKS_DATA") or placed(None, FOLDER, "--data FOLDER")
+    return Settings.from_environ(os.environ, data=data, database_url=arguments.database_url, **given)
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Storage]:
+    """Open the database and migrate it to this version. Raises `ReasonBlocksError`."""
+    from ..storage import NewerDatabase
+
+    storage = _open(settings)
+    try:
+        storage.migrate()
+        yield storage
+    except (StorageUnavailable, NewerDatabase) as error:
+        raise ReasonBlocksError(str(error)) from error
+    finally:
+        storage.close()
+
+
+def _open(settings: Settings) -> Storage:
+    from ..storage import Storage
+
+    try:
+        return Storage.open(settings.database)
+    except ImportError as error:
+        raise ReasonBlocksError(f"PostgreSQL needs psycopg: {pip_install(POSTGRES)}") from error
+    except ValueError as error:
+        raise ConfigError("database_url", shown_url(settings.database), str(error)) from error

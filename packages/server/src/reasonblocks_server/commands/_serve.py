@@ -1,0 +1,220 @@
+"""Implements `reasonblocks serve`: the server with its workers, on a data folder or a database."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reasonblocks.exceptions import ReasonBlocksError
+from reasonblocks_workbench.cli.options import FlagError
+from reasonblocks_workbench.cli.output import OK, PROBLEM, Parsers, say, warn
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from ..settings import Settings
+    from ..storage import Storage
+    from ..values import KeyRow
+
+HOST, PORT = "127.0.0.1", 8700
+ORG = "default"
+LINK_S = 15 * 60
+"""Seconds for which the printed login link is valid."""
+BACKLOG = 2048
+"""Connections that wait while all workers are busy; uvicorn's own number."""
+GRACE_S = 2
+"""Seconds that open requests have after SIGTERM. A stream of events does not end by itself."""
+KEEP_ALIVE_S = 75
+"""Seconds for which an idle connection stays open: longer than the 60 of nginx, which must be the first to close it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """The URL of a server, its first key if it was just created, and a login link for the dashboard."""
+
+    url: str
+    data: str
+    key: str | None
+    login: str | None
+
+
+def add_to(commands: Parsers) -> None:
+    parser = commands.add_parser(
+        "serve",
+        help="run the server, which stores a team's runs and shows them in a dashboard",
+        description="Runs the ReasonBlocks server until SIGTERM or Ctrl-C. The first start creates the database and a "
+        "key, which it prints once.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--host", default=HOST, help=f"the address to listen on ({HOST})")
+    parser.add_argument("--port", type=int, default=PORT, help=f"the port to listen on, 0 for any free one ({PORT})")
+    parser.add_argument(
+        "--public-url", metavar="URL", help="the address that people use if a proxy is in front of the server"
+    )
+    _add_storage(parser)
+    parser.add_argument(
+        "--threads",
+        metavar="DATABASE",
+        help="the database of the agents' threads, a path or postgresql://...: the dashboard then shows their cards "
+        "($REASONBLOCKS_THREADS)",
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="the number of worker processes ($REASONBLOCKS_WORKERS, else 1)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object when the server is ready")
+    parser.set_defaults(command=serve)
+
+
+def _add_storage(parser: argparse.ArgumentParser) -> None:
+    from ._opened import add_database
+
+    add_database(parser)
+    parser.add_argument(
+        "--qdrant-url",
+        metavar="URL",
+        help="the Qdrant server for the patterns ($QDRANT_URL, else a file in the data folder)",
+    )
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Migrate the database, then keep the workers running. Return 1 if they cannot start."""
+    from reasonblocks.backends.stores.point_store import require  # imports numpy
+
+    from ._opened import opened, settings_of
+    from ._workers import keep_running
+
+    if arguments.public_url and not arguments.public_url.startswith(("http://", "https://")):
+        raise FlagError("--public-url", "must be an http or https URL")
+    settings = settings_of(
+        arguments, qdrant_url=arguments.qdrant_url, workers=arguments.workers, threads_url=arguments.threads
+    )
+    if settings.qdrant_url is not None:
+        require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
+    if settings.threads_url is not None:
+        _check_threads(settings.threads_url)
+    with _listener(arguments.host, arguments.port) as listener:
+        with opened(settings) as storage:
+            door = _door(storage, settings, (arguments.public_url or _url(listener)).rstrip("/"))
+        work = partial(work_on, settings, listener)
+        done = keep_running(work, settings.workers, partial(_show, door, arguments.host, as_json=arguments.json))
+    if not done:
+        warn("reasonblocks serve: a worker could not start")
+    return OK if done else PROBLEM
+
+
+def _check_threads(url: str) -> None:
+    """Raise `ReasonBlocksError` for a database of threads that cannot be opened."""
+    from ..threads import store_of
+
+    store = store_of(url)
+    try:
+        with store.read():
+            pass
+    finally:
+        store.close()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket, with its protocol: without one, asyncio does not turn off Nagle's algorithm."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise ReasonBlocksError(f"cannot listen on {host} port {port}: {reason}") from error
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    """Return the URL of the listener, on this machine if it listens on all addresses."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _door(storage: Storage, settings: Settings, url: str) -> Door:
+    """Create the first key of an empty server, and a login link for the oldest key with the scope `read`."""
+    from ..values import SCOPES
+
+    now, secret = time.time(), None
+    keys = storage.keys.list(ORG)
+    if not keys:
+        with storage.lock("first-key") as first:
+            if first and not storage.keys.list(ORG):
+                _, secret = storage.keys.add(ORG, name="first key", scopes=SCOPES, now=now)
+        keys = storage.keys.list(ORG)
+    usable = [key for key in keys if _may_log_in(key, now)]
+    login = None
+    if usable:
+        oldest = min(usable, key=lambda key: ("admin" not in key.scopes, key.created))
+        login = f"{url}/ui/link/{storage.keys.link(oldest.key_id, expires=now + LINK_S)}"
+    return Door(url=url, data=str(settings.data), key=secret, login=login)
+
+
+def _may_log_in(key: KeyRow, now: float) -> bool:
+    return key.revoked is None and (key.expires is None or key.expires > now) and "read" in key.scopes
+
+
+def _show(door: Door, host: str, *, as_json: bool) -> None:
+    if not _is_loopback(host):
+        warn(f"reasonblocks serve: other machines can reach {host}, and keys are sent unencrypted: put a proxy with "
+             "TLS in front of the server")  # fmt: skip
+    if as_json:
+        say(json.dumps({"url": door.url, "data": door.data, "key": door.key, "login": door.login}))
+    else:
+        say(f"ReasonBlocks server: {door.url} (data in {door.data})")
+        if door.key is not None:
+            say(f"first key, which is shown only once: {door.key}")
+        if door.login is not None:
+            say(f"dashboard, for one login within {LINK_S // 60} minutes: {door.login}")
+    sys.stdout.flush()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def work_on(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Serve requests on a shared socket until SIGTERM, as a worker."""
+    import uvicorn
+
+    from ..app import create_app
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                ready()
+
+    Server(_config(partial(create_app, settings))).run(sockets=[listener])
+
+
+def _config(app: Callable[[], object]) -> uvicorn.Config:
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        factory=True,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=KEEP_ALIVE_S,
+    )

@@ -1,0 +1,108 @@
+"""Stores the summaries of agents' finished runs for a team: the usual values of each agent."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+
+from reasonblocks.engine.own_level import summary_in
+
+from ..auth import Caller
+from ..errors import ApiError
+from ..server import Used
+from ..values import Principal
+from ._common import NO_NUL, Given, Id, check_whole_org, problems
+
+router = APIRouter(tags=["agents"])
+Reader = Annotated[Principal, Caller("read")]
+Client = Annotated[Principal, Caller("evaluate")]
+Sender = Annotated[Principal, Caller("ingest")]
+Admin = Annotated[Principal, Caller("admin")]
+AgentName = Annotated[str, Query(min_length=1, max_length=200, pattern=NO_NUL)]
+TaskProfile = Annotated[str, Query(max_length=200, pattern=NO_NUL)]
+
+
+class Agent(BaseModel):
+    """An agent, the number of its summaries, and the time of the newest one."""
+
+    agent_name: str
+    task_profile: str
+    runs: int
+    newest: float
+
+
+class Agents(BaseModel):
+    """The agents of an org."""
+
+    agents: list[Agent]
+
+
+class Summaries(BaseModel):
+    """The summaries of an agent's newest finished runs, the newest last."""
+
+    summaries: list[dict[str, float]]
+
+
+class SummaryGiven(Given):
+    """The summary of a finished run: the largest value of each measure, from 0 to 1."""
+
+    agent_name: str = Field(min_length=1, max_length=200, pattern=NO_NUL)
+    task_profile: str = Field(default="coding", max_length=200, pattern=NO_NUL)
+    run_id: Id
+    summary: dict[str, Any]
+
+
+class Stored(BaseModel):
+    """The confirmation that a summary is stored."""
+
+    stored: Literal[True] = True
+
+
+@router.get("/monitor/agents", responses=problems())
+def list_agents(caller: Reader, server: Used) -> Agents:
+    """List the agents that have summaries of runs."""
+    check_whole_org(caller)
+    rows = server.storage.agents.list(caller.org_id)
+    found = [Agent(agent_name=name, task_profile=task, runs=runs, newest=newest) for name, task, runs, newest in rows]
+    return Agents(agents=found)
+
+
+@router.get("/monitor/agents/profile", responses=problems())
+def read_profile(
+    caller: Client,
+    server: Used,
+    agent_name: AgentName,
+    task_profile: TaskProfile = "coding",
+    but: Annotated[str, Query(max_length=512, pattern=NO_NUL)] = "",
+) -> Summaries:
+    """Return the summaries of an agent's newest finished runs, without that of the run `but`."""
+    found = server.storage.agents.read(caller.org_id, agent_name, task_profile, but)
+    summaries = [summary_in(given) for given in found]
+    return Summaries(summaries=[dict(summary) for summary in summaries if summary is not None])
+
+
+@router.post("/monitor/agents/profile", responses=problems(400))
+def add_summary(given: SummaryGiven, caller: Sender, server: Used) -> Stored:
+    """Add or replace the summary of a run."""
+    summary = summary_in(given.summary)
+    if summary is None:
+        raise ApiError(422, "summary: must contain known measures only, each with a number from 0 to 1")
+    server.storage.agents.add(
+        caller.org_id, given.agent_name, given.task_profile, given.run_id, dict(summary), time.time()
+    )
+    return Stored()
+
+
+@router.delete("/monitor/agents/profile", status_code=204, responses=problems(404))
+def delete_profile(
+    caller: Admin, server: Used, agent_name: AgentName, task_profile: TaskProfile = "coding"
+) -> Response:
+    """Delete the summaries of an agent's runs."""
+    check_whole_org(caller)
+    if not server.storage.agents.delete(caller.org_id, agent_name, task_profile):
+        raise ApiError(404, f"there is no agent {agent_name!r} with the task profile {task_profile!r}")
+    server.audit(caller, "agent.delete", f"{agent_name} {task_profile}")
+    return Response(status_code=204)

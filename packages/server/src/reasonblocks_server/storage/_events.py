@@ -1,0 +1,141 @@
+"""Reads the events of a batch, and converts each to the columns of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import Any
+
+from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, event_of
+from reasonblocks.exceptions import EventError
+from reasonblocks.util.json import evolve
+
+from . import _clean
+from ._clean import id_of, name_in, name_of, text_of, written
+
+MOST = 64
+"""The most scores and texts of a call in its row, as many as an evaluation may have."""
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A valid event, with its index in the batch, and its run's id as it is stored."""
+
+    at: int
+    run_id: str
+    event: Event
+    body: str
+
+
+def read_all(
+    org_id: str, project_id: str | None, events: Sequence[Mapping[str, Any]]
+) -> tuple[list[Given], list[tuple[int, str]]]:
+    """Return the valid events, and the index and fault of each other one."""
+    found, refused = list[Given](), list[tuple[int, str]]()
+    for at, body in enumerate(events):
+        try:
+            found.append(_read(org_id, project_id, at, body))
+        except EventError as error:
+            refused.append((at, text_of(str(error))))
+        except RecursionError:
+            refused.append((at, f"event: it is nested more than {_clean.DEEPEST} levels deep"))
+        except (ValueError, TypeError) as error:
+            refused.append((at, f"event: {error}"))
+    return found, refused
+
+
+def _read(org_id: str, project_id: str | None, at: int, body: Mapping[str, Any]) -> Given:
+    event = event_of(body)
+    if not event.run_id:
+        raise EventError("run_id", event.run_id, "must not be empty")
+    run_id = id_of(event.run_id)
+    if isinstance(event, RunStart):
+        project = project_id if project_id is not None else name_of(event.run.project_id)
+        run = evolve(event.run, run_id=run_id, org_id=org_id, project_id=project)
+        event = evolve(event, run=run, timestamp=float(event.timestamp))
+    elif isinstance(event, StepEvent):
+        event = evolve(event, run_id=run_id, timestamp=float(event.timestamp))
+    else:
+        event = evolve(event, run_id=run_id, timestamp=float(event.timestamp), outcome=text_of(event.outcome))
+    return Given(at=at, run_id=run_id, event=event, body=written(event.as_dict()))
+
+
+def run_columns(event: RunStart, body: str) -> Columns:
+    run, more = event.run, event.run.metadata
+    experiment = name_in(more.get("experiment_id"))
+    return {
+        "agent_name": name_of(run.agent_name),
+        "task": text_of(run.task[: _clean.TASK_CHARS]),
+        "model": name_of(run.model),
+        "framework": name_of(run.framework),
+        "project_id": run.project_id,
+        "parent_run_id": None if run.parent_run_id is None else id_of(run.parent_run_id),
+        "experiment_id": experiment,
+        "arm": name_in(more.get("arm")),
+        "unit_id": _unit(more, run.run_id) if experiment else None,
+        "body": body,
+    }
+
+
+def _unit(metadata: Mapping[str, Any], run_id: str) -> str:
+    return name_in(metadata.get("assignment_unit")) or run_id
+
+
+def step_columns(event: StepEvent, body: str) -> Columns:
+    more = event.metadata
+    shown = list(islice(zip_longest(event.injection_sources, event.intervention_texts, event.injections), MOST))
+    withheld = islice(zip_longest(_texts(more.get("withheld_sources")), _texts(more.get("withheld_texts"))), MOST)
+    return {
+        "run_id": event.run_id,
+        "step_index": event.step_index,
+        "at": event.timestamp,
+        "fsm_state": name_in(more.get("fsm_state")) or "",
+        "difficulty": _clean.number_in(more.get("difficulty")),
+        "composite": _clean.number_in(event.composite),
+        "failure_type": name_in(event.failure_type),
+        "gate": name_in(more.get("gate_decision")) or "",
+        "skipped": name_in(more.get("skipped_reason")) or "",
+        "model": name_in(event.step_model),
+        "tokens": event.tokens,
+        "scores": _scores(event.scores),
+        "fired": _names(event.monitors_fired[:MOST]),
+        "sources": _names([source or "" for source, _, _ in shown]),
+        "withheld": _names([source or "" for source, _ in withheld]),
+        "final": is_final(event),
+        "error": bool(name_in(more.get("error"))),
+        "stopped": bool(name_in(more.get("stop")) or name_in(more.get("withheld_stop"))),
+        "doubts": _doubts(more.get("doubts")),
+        "dropped": len(_texts(more.get("injections_dropped"))),
+        "body": body,
+    }
+
+
+def is_final(event: StepEvent) -> bool:
+    return event.metadata.get("final") is True
+
+
+def note_ids(event: StepEvent) -> tuple[str, ...]:
+    """Return the ids of the notes that the agent was told before this call."""
+    return tuple(id_of(name) for name in _texts(event.metadata.get("note_ids")))[:MOST]
+
+
+def finish_columns(event: RunFinish, body: str) -> Columns:
+    return {"finished": event.timestamp, "outcome": name_of(event.outcome), "finish": body}
+
+
+def _doubts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(one, Mapping) for one in value)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, (list, tuple)) else ()
+
+
+def _names(names: Sequence[str]) -> str:
+    return written([name_of(name) for name in names]) if names else "[]"
+
+
+def _scores(scores: Mapping[str, float]) -> str:
+    return written({name_of(name): float(score) for name, score in islice(scores.items(), MOST)}) if scores else "{}"

@@ -1,0 +1,132 @@
+"""Shows and changes the keys, the audit and the settings of an org."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from ..values import SCOPES, KeyRow, Scope
+from ._pages import back, render
+from ._visit import Refusal, Visit, whole
+
+KEYS, AUDIT, ORG = "/ui/keys", "/ui/audit", "/ui/org"
+PAGE = 100
+MAX_NAME = 200
+MAX_DAYS = 3_650
+DAY = 86_400.0
+LIVES = {"": "never", "1": "1 day", "30": "30 days", "90": "90 days", "365": "1 year"}
+"""Days until a new key expires."""
+MEANINGS = {
+    "ingest": "send runs",
+    "evaluate": "evaluate steps, search for patterns, and store, recall and remove findings",
+    "read": "read all data and log in to the dashboard",
+    "steer": "send notes to live agents",
+    "admin": "change patterns, keys and settings, and delete runs",
+}
+
+
+def keys(visit: Visit) -> Response:
+    """Show the keys of the org, or of the key's project."""
+    return _keys(visit)
+
+
+def make_key(visit: Visit) -> Response:
+    """Create a key, and show it once."""
+    name, project = visit.form.get("name", "").strip(), visit.form.get("project", "").strip() or visit.key.project_id
+    scopes = tuple(scope for scope in SCOPES if visit.form.get(f"scope-{scope}"))
+    problem = _fault(visit, name, scopes, project)
+    if problem:
+        return _keys(visit, problem=problem, code=422)
+    days = visit.form.get("days", "")
+    row, secret = visit.server.storage.keys.add(
+        visit.org,
+        name=name,
+        scopes=scopes,
+        project_id=project,
+        expires=visit.now + int(days) * DAY if days in LIVES and days else None,
+        now=visit.now,
+    )
+    visit.server.auth.forget(row.key_id)
+    visit.audit("key.add", f"{row.key_id} {' '.join(scopes)}")
+    return _keys(visit, made=row, secret=secret, code=201)
+
+
+def revoke_key(visit: Visit) -> Response:
+    """Revoke a key."""
+    key_id = visit.form.get("key_id", "")
+    if all(row.key_id != key_id for row in _seen(visit)):
+        raise Refusal(404, "No such key", "The org has no such key.")
+    if visit.server.storage.keys.revoke(visit.org, key_id, visit.now):
+        visit.audit("key.revoke", key_id)
+    visit.server.auth.forget(key_id)
+    return back(KEYS, "key-revoked")
+
+
+def audit(visit: Visit) -> Response:
+    """Show all changes, the newest first."""
+    visit.needs_whole_org()
+    before = visit.asked("before")
+    at = whole(before)
+    rows = visit.server.storage.audit.list(visit.org, limit=PAGE + 1, before=at)
+    names = {row.key_id: row.name for row in visit.server.storage.keys.list(visit.org)}
+    older = f"{AUDIT}?before={rows[PAGE - 1].id}" if len(rows) > PAGE else ""
+    return render(visit, "audit.html", "Audit", rows=rows[:PAGE], names=names, older=older, newest=AUDIT if at else "")
+
+
+def org(visit: Visit) -> Response:
+    """Show the settings of the org."""
+    visit.needs_whole_org()
+    return render(
+        visit, "org.html", "Settings", org=visit.server.storage.orgs.get(visit.org), most=MAX_DAYS, problem=""
+    )
+
+
+def save_org(visit: Visit) -> Response:
+    """Save the retention."""
+    visit.needs_whole_org()
+    days = whole(visit.form.get("days", ""))
+    if days is None or not 1 <= days <= MAX_DAYS:
+        raise Refusal(422, "Not saved", f"The retention must be from 1 to {MAX_DAYS:,} days.")
+    visit.server.storage.orgs.put(visit.org, days)
+    visit.audit("org.put", f"retention_days {days}")
+    return back(ORG, "org-saved")
+
+
+def _keys(
+    visit: Visit, *, made: KeyRow | None = None, secret: str = "", problem: str = "", code: int = 200
+) -> Response:
+    rows = sorted(_seen(visit), key=lambda row: (row.revoked is not None, -row.created))
+    return render(
+        visit,
+        "keys.html",
+        "Keys",
+        code,
+        rows=rows,
+        made=made,
+        secret=secret,
+        problem=problem,
+        scopes=[(scope, MEANINGS[scope]) for scope in SCOPES if visit.may(scope)],
+        lives=LIVES,
+        own=visit.key.key_id,
+        given=visit.form,
+        url=str(visit.request.base_url).rstrip("/"),
+    )
+
+
+def _seen(visit: Visit) -> list[KeyRow]:
+    project = visit.key.project_id
+    return [row for row in visit.server.storage.keys.list(visit.org) if project in (None, row.project_id)]
+
+
+def _fault(visit: Visit, name: str, scopes: tuple[Scope, ...], project: str | None) -> str:
+    """Return the reason why this key cannot be created, or ""."""
+    if not name or len(name) > MAX_NAME or "\0" in name:
+        return f"Give the key a name of at most {MAX_NAME} characters, so that others know who uses it."
+    if not scopes:
+        return "Choose at least one scope."
+    if beyond := [scope for scope in scopes if not visit.may(scope)]:
+        return f"Your own key lacks the scopes {', '.join(beyond)}, so it cannot give them to another key."
+    if project is not None and (len(project) > MAX_NAME or "\0" in project):
+        return f"The name of a project has at most {MAX_NAME} characters."
+    if visit.key.project_id not in (None, project):
+        return "Your own key belongs to a project, so it can create keys for that project only."
+    return ""

@@ -1,0 +1,375 @@
+"""The fold of a log: it alone derives where a thread is from its events, and is total."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args
+
+from reasonblocks.util.text import cut
+
+from ..phases import STAGES, Phase, RunStatus, Stage, Trigger
+from ..policy import policy_of
+from ..table import CELLS
+from ..values import (
+    FORM,
+    Budget,
+    Cause,
+    Child,
+    Execution,
+    Fact,
+    Policy,
+    Problem,
+    Proposal,
+    Spent,
+    Thread,
+    ThreadEvent,
+)
+from ._forms import UPCASTERS, Data, Upcaster, upcast
+from .limits import CALLS_KEPT, REASON_BYTES, REASON_CHARS, fact_size, kept_evidence
+from .plain import (
+    Malformed,
+    approval_of,
+    budget_of,
+    cause_of,
+    cost,
+    count,
+    evidence_of,
+    flag,
+    items,
+    mapping,
+    maybe_text,
+    member,
+    number,
+    one_of,
+    proposal_of,
+    report_of,
+    text,
+    texts,
+)
+
+FOLD_VERSION = 1
+"""A head of another version is folded anew from the log."""
+
+Changes: TypeAlias = dict[str, Any]
+
+RUNS: tuple[RunStatus, ...] = get_args(RunStatus)
+RULES: tuple[Literal["all_of", "alternatives"], ...] = ("all_of", "alternatives")
+_FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+def fold(
+    thread: Thread | None,
+    event: ThreadEvent,
+    *,
+    upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
+    newest: int = FORM,
+) -> Thread:
+    """Return the thread after one more event; it never raises.
+
+    An event that it cannot understand makes the thread `unreadable`: it then stays where it is.
+    """
+    if thread is not None and thread.unreadable is not None:
+        return replace(thread, version=event.seq)
+    try:
+        event = upcast(event, upcasters, newest)
+        if thread is None:
+            return _opened(event)
+        if event.thread_id != thread.id or event.seq != thread.version + 1:
+            raise Malformed(f"event {event.seq} of {event.thread_id} does not follow event {thread.version}")
+        return _changed(thread, {"version": event.seq, **_FOLDS[event.kind](thread, event, event.data)})
+    except _FAULTS as exc:
+        why = f"event {event.seq}: {exc}"[:300]
+        return replace(thread or _unopened(event), version=event.seq, unreadable=why)
+
+
+_NAMES = tuple(each.name for each in fields(Thread))
+_values = attrgetter(*_NAMES)
+
+
+def _changed(thread: Thread, changes: Changes) -> Thread:
+    """Return the thread with changes, in half of the time of `replace`."""
+    return Thread(**{**dict(zip(_NAMES, _values(thread))), **changes})
+
+
+def fold_all(events: Iterable[ThreadEvent]) -> Thread | None:
+    """Return the thread of a log, None without events."""
+    thread = None
+    for event in events:
+        thread = fold(thread, event)
+    return thread
+
+
+def _unopened(event: ThreadEvent) -> Thread:
+    """Return the stand-in for a thread whose first event cannot be read."""
+    return Thread(
+        id=event.thread_id, org_id="", cause=Cause(kind="", key="", title=""), phase=Phase.PROPOSED,
+        stage=Stage.INTENT, version=event.seq, entered=event.seq, entered_at=event.at, opened_at=event.at,
+        policy=policy_of(None),
+    )  # fmt: skip
+
+
+def _opened(event: ThreadEvent) -> Thread:
+    data = event.data
+    if event.kind != "thread_opened" or event.seq != 1:
+        raise Malformed(f"the log begins with {event.kind} as event {event.seq}, not with thread_opened as event 1")
+    cause = cause_of(data.get("cause"))
+    evidence, used = kept_evidence((), cause.evidence, 0, 0)
+    proposals = tuple(map(proposal_of, items(data, "proposals")))
+    return Thread(
+        id=event.thread_id, org_id=text(data, "org_id"), cause=replace(cause, evidence=()), phase=Phase.PROPOSED,
+        stage=Stage.INTENT, version=1, entered=1, entered_at=event.at, opened_at=event.at,
+        policy=_policy(data), run=one_of(data, "run", RUNS, "unknown"), evidence=evidence, evidence_bytes=used,
+        proposals={each.stage: each for each in proposals}, parent=maybe_text(data, "parent"),
+        ancestors=texts(data, "ancestors"), rule=one_of(data, "rule", RULES, "all_of"),
+        follows=maybe_text(data, "follows"),
+    )  # fmt: skip
+
+
+def _policy(data: Data) -> Policy:
+    return policy_of(mapping(data.get("policy"), "the policy"))
+
+
+def _phase_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    phase, trigger = member(data, "to", Phase), text(data, "trigger")
+    allowed = CELLS.get((thread.phase, Trigger(trigger)), ())
+    if data.get("from") != thread.phase.value or phase not in allowed:
+        raise Malformed(
+            f"it moves from {data.get('from')!r} to {phase.value!r}, but the thread is {thread.phase.value!r}"
+        )
+    changes: Changes = {
+        "phase": phase,
+        "stage": member(data, "stage", Stage),
+        "entered": event.seq,
+        "entered_at": event.at,
+        "reason": cut(text(data, "reason", "")[:REASON_CHARS], REASON_BYTES),
+        "deferred_until": None,
+    }
+    if phase is Phase.EXECUTING:
+        changes["execution"] = _pending(thread, event)
+    return changes
+
+
+def _pending(thread: Thread, event: ThreadEvent) -> Execution:
+    """Return the execution of the approved action, which nobody has started."""
+    if (approved := thread.approved) is None:
+        raise Malformed("it executes what nobody approved")
+    return Execution(
+        id=f"{thread.id}.x{event.seq}", thread_id=thread.id, action=approved.action, parameters=approved.parameters,
+        hash=approved.hash, org_id=thread.org_id, run_id=thread.cause.run_id,
+    )  # fmt: skip
+
+
+def _evidence_added(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    new = tuple(map(evidence_of, items(data, "items")))
+    evidence, used = kept_evidence(thread.evidence, new, thread.evidence_bytes, thread.facts_bytes)
+    return {"evidence": evidence, "evidence_bytes": used, "run": one_of(data, "run", RUNS, thread.run)}
+
+
+def _policy_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    return {"policy": _policy(data)}
+
+
+def _deferred(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    return {"deferred_until": number(data, "until")}
+
+
+def _nothing(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    return {}
+
+
+def _inferred(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    proposal = proposal_of(data.get("proposal"))
+    if event.kind != f"{proposal.stage.value}_inferred":
+        raise Malformed(f"{event.kind} has a proposal of the stage {proposal.stage.value!r}")
+    changes: Changes = {"proposals": {**thread.proposals, proposal.stage: proposal}, **_spent(thread, data)}
+    if flag(data, "ahead"):
+        return changes
+    if thread.last is not None and thread.last.stage is proposal.stage:
+        changes["last"] = None
+    report = thread.execution.report if thread.execution else None
+    if proposal.stage is Stage.ACTION or report is None or report.succeeded:
+        changes["problem"] = None
+    return changes
+
+
+def _spent(thread: Thread, data: Data) -> Changes:
+    """Return the costs with a call's, if it is not booked yet."""
+    if data.get("call") is None:
+        return {}
+    call, spent = mapping(data["call"], "the call"), thread.spent
+    id = text(call, "id")
+    if id in spent.newest:
+        return {}
+    tokens, usd = count(call, "tokens"), cost(call, "usd")
+    return {
+        "spent": Spent(
+            calls=spent.calls + count(call, "calls", 1),
+            tokens=spent.tokens + tokens,
+            usd=spent.usd + usd,
+            newest=(*spent.newest, id)[-CALLS_KEPT:],
+        )
+    }
+
+
+def _failed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    problem = Problem(code=text(data, "code"), text=text(data, "detail", ""))
+    return {"problem": problem, **_spent(thread, data)}
+
+
+def _from(thread: Thread, stage: Stage) -> tuple[dict[Stage, Proposal], Proposal | None]:
+    """Return the proposals before a stage, and the one of the stage that falls."""
+    kept = {each: thread.proposals[each] for each in STAGES[: STAGES.index(stage)] if each in thread.proposals}
+    return kept, thread.proposals.get(stage, thread.last)
+
+
+def _dropped(thread: Thread, stage: Stage) -> Changes:
+    kept, last = _from(thread, stage)
+    return {"proposals": kept, "last": last, "approved": None}
+
+
+def _said(thread: Thread, event: ThreadEvent, words: str, stage: Stage) -> Changes:
+    """Return the facts with a person's words, which older evidence gives way to."""
+    if not words:
+        return {}
+    fact = Fact(id=f"{thread.id}.f{event.seq}", by=event.actor.name, text=words, stage=stage)
+    facts_bytes = thread.facts_bytes + fact_size(fact)
+    evidence, used = kept_evidence(thread.evidence, (), thread.evidence_bytes, facts_bytes)
+    return {
+        "facts": (*thread.facts, fact), "facts_bytes": facts_bytes, "evidence": evidence, "evidence_bytes": used,
+    }  # fmt: skip
+
+
+def _corrected(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    proposal = proposal_of(data.get("proposal"))
+    kept, _ = _from(thread, proposal.stage)
+    said = _said(thread, event, text(data, "text", ""), proposal.stage)
+    return {"proposals": {**kept, proposal.stage: proposal}, "last": None, **said}
+
+
+def _provided(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    stage = member(data, "stage", Stage)
+    return {**_dropped(thread, stage), **_said(thread, event, text(data, "text"), stage)}
+
+
+def _picked(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    proposal = proposal_of(data.get("proposal"))
+    return {"proposals": {**thread.proposals, proposal.stage: proposal}, "last": None, "problem": None}
+
+
+def _redirected(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    stage = member(data, "redirect_to", Stage)
+    said = _said(thread, event, redirect_words(text(data, "feedback", ""), data.get("keep")), stage)
+    return {**_dropped(thread, stage), **said, "redirects": thread.redirects + 1}
+
+
+def redirect_words(feedback: str, keep: object) -> str:
+    """Return what a redirect tells the next inference, as one text."""
+    if not keep:
+        return feedback
+    kept = f"keep: {json.dumps(keep, ensure_ascii=False, sort_keys=True)}"
+    return f"{feedback} ({kept})" if feedback else kept
+
+
+def _approved(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    return {"approved": approval_of(data), "problem": None}
+
+
+def _current(thread: Thread, data: Data) -> Execution:
+    id = text(data, "execution")
+    if thread.execution is None or thread.execution.id != id:
+        raise Malformed(f"{id!r} is not the present execution")
+    return thread.execution
+
+
+def _execution_started(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    deadline_at = number(data, "deadline_at")
+    started = replace(_current(thread, data), started_at=event.at, deadline_at=deadline_at)
+    return {"execution": started, "attempt": thread.attempt + 1}
+
+
+def _execution_finished(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    report = report_of(data.get("report"))
+    changes: Changes = {"execution": replace(_current(thread, data), report=report)}
+    if not report.succeeded:
+        changes["problem"] = Problem(code=report.code or "failed", text=report.summary)
+    return changes
+
+
+def _cancel_requested(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    return {"execution": replace(thread.execution, cancel_requested=True)} if thread.execution else {}
+
+
+def _late_report(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    return _spent(thread, data)
+
+
+def _children_opened(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    new = tuple(Child(id=text(mapping(each, "a child"), "id")) for each in items(data, "children"))
+    more = budget_of(data.get("budget", {}))
+    had = thread.carved
+    carved = Budget(calls=had.calls + more.calls, tokens=had.tokens + more.tokens, usd=had.usd + more.usd)
+    return {
+        "children": (*thread.children, *new), "rule": one_of(data, "rule", RULES, thread.rule), "carved": carved,
+    }  # fmt: skip
+
+
+def _child_ended(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    id, phase = text(data, "child"), member(data, "phase", Phase)
+    if all(child.id != id for child in thread.children):
+        raise Malformed(f"{id!r} is no child of this thread")
+    return {"children": tuple(replace(each, ended=phase) if each.id == id else each for each in thread.children)}
+
+
+def _cleaned_up(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    return {"problem": None}
+
+
+def _cleanup_failed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    return {"problem": Problem(code="cleanup_failed", text=text(data, "detail", ""))}
+
+
+def _again(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
+    raise Malformed("the thread is open already")
+
+
+_FOLDS: Mapping[str, Callable[[Thread, ThreadEvent, Data], Changes]] = MappingProxyType(
+    {
+        "thread_opened": _again,
+        "phase_changed": _phase_changed,
+        "evidence_added": _evidence_added,
+        "policy_changed": _policy_changed,
+        "deferred": _deferred,
+        "noted": _nothing,
+        "intent_inferred": _inferred,
+        "context_inferred": _inferred,
+        "action_inferred": _inferred,
+        "inference_started": _nothing,
+        "inference_failed": _failed,
+        "inference_rejected": _failed,
+        "gate_judged": _nothing,
+        "confirmed": _nothing,
+        "corrected": _corrected,
+        "provided": _provided,
+        "picked": _picked,
+        "redirected": _redirected,
+        "action_approved": _approved,
+        "action_rejected": _nothing,
+        "review_accepted": _nothing,
+        "execution_started": _execution_started,
+        "execution_finished": _execution_finished,
+        "cancel_requested": _cancel_requested,
+        "late_report": _late_report,
+        "children_opened": _children_opened,
+        "child_ended": _child_ended,
+        "force_closed": _nothing,
+        "source_cleaned_up": _cleaned_up,
+        "cleanup_failed": _cleanup_failed,
+        "work_dead": _nothing,
+        "reconciled": _nothing,
+    }
+)
+"""The change that each kind of event makes."""

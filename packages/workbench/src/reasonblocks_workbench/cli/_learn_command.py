@@ -1,0 +1,232 @@
+"""Implements `reasonblocks learn`: proposes lessons from runs, and stores the accepted ones as patterns."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from reasonblocks.exceptions import ConfigError
+from reasonblocks.util.files import STORE
+from reasonblocks.util.json import evolve
+
+from .files import PROPOSALS, add_format, in_home, placed, runs_of
+from .options import OPTIONS
+from .output import OK, PROBLEM, Parsers, printable, say, warn
+
+if TYPE_CHECKING:
+    from reasonblocks.types import JSON
+
+    from ..learning import Proposal
+    from ..traces import RecordedRun
+
+SHOWN = ("observation", "recommended_action", "diagnosis", "intervention", "anti_pattern")
+"""The fields that an agent reads."""
+_BASIS = {
+    "same task": "shown by runs of the same task",
+    "other tasks": "shown by runs of other tasks",
+    "kind of trouble": "said of this kind of trouble",
+}
+
+
+def listed(number: int, proposal: Proposal) -> Iterator[str]:
+    """Yield the lines that show one proposal."""
+    pattern = proposal.pattern
+    kind = f"{pattern.failure_type or 'no failure type'}, {proposal.form}"
+    met = f"{proposal.runs} failed run{'s' * (proposal.runs != 1)}, {proposal.tasks} task{'s' * (proposal.tasks != 1)}"
+    basis = _BASIS.get(proposal.basis, proposal.basis)
+    yield printable(f"{number}. {pattern.tier} of {pattern.org_id}: {kind}; {met}; {basis}")
+    for name in SHOWN:
+        if isinstance(text := pattern.fields.get(name), str):
+            yield f"   {printable(f'{name}: {text}')}"
+    yield f"   from {printable(', '.join(proposal.run_ids))}"
+    yield ""
+
+
+def review(pending: Sequence[Proposal]) -> list[Proposal]:
+    """Ask about each proposal until the user quits; return the accepted and refused ones, as edited."""
+    decided: list[Proposal] = []
+    for number, proposal in enumerate(pending, 1):
+        for line in listed(number, proposal):
+            say(line)
+        answer = _answer()
+        while answer == "e":
+            proposal = _edited(proposal)
+            for line in listed(number, proposal):
+                say(line)
+            answer = _answer()
+        if answer == "q":
+            break
+        decided.append(proposal.with_status("accepted" if answer == "y" else "rejected"))
+    return decided
+
+
+def _answer() -> str:
+    """Ask until the answer is one of the four; explain them after a wrong one. The end of the input means q."""
+    while True:
+        try:
+            answer = input("accept? y/n/e/q ").strip().lower()[:1]
+        except EOFError:
+            return "q"
+        if answer in ("y", "n", "e", "q"):
+            return answer
+        say("y: store it; n: refuse it for good; e: change its texts; q: leave it and the rest pending")
+
+
+def _edited(proposal: Proposal) -> Proposal:
+    """Return the proposal with the user's texts, or unchanged if these are invalid; an empty line keeps a text."""
+    from reasonblocks.patterns import checked
+
+    pattern = proposal.pattern
+    fields: dict[str, JSON] = dict(pattern.fields)
+    for name in SHOWN:
+        if isinstance(fields.get(name), str):
+            try:
+                fields[name] = input(f"   {name} (Enter keeps it): ").strip() or fields[name]
+            except EOFError:
+                break
+    try:
+        return evolve(proposal, pattern=checked(evolve(pattern, fields=fields)))
+    except ConfigError as error:
+        warn(f"kept as it was: {error}")
+        return proposal
+
+
+JUDGING = ("task_profile", "tool_roles", "calibration")
+"""Settings that define trouble."""
+
+
+def add_to(commands: Parsers) -> None:
+    parser = commands.add_parser(
+        "learn",
+        help="propose patterns from your agent's finished runs",
+        description="Compares where failed runs got into trouble with what successful runs did instead, and proposes "
+        "patterns. Proposals are kept until you accept or refuse them; without RUNS the pending ones are listed. RUNS "
+        "are files that `replay` reads; runs with an unknown outcome teach nothing.",
+        allow_abbrev=False,
+    )
+    parser.usage = "reasonblocks learn [OPTIONS] [RUNS...]"
+    parser.add_argument("runs", nargs="*", metavar="RUNS")
+    add_format(parser)
+    parser.add_argument("--org", default="default", metavar="ORG", help="the org that owns the lessons (default)")
+    parser.add_argument("--store", metavar="PATH", help=f"where accepted patterns go ({in_home(STORE)})")
+    parser.add_argument("--out", metavar="FILE", help=f"where proposals are kept ({in_home(PROPOSALS)})")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per proposal, nothing else on stdout"
+    )
+    decided = parser.add_mutually_exclusive_group()
+    decided.add_argument("--accept", type=_numbers, metavar="N,M|all", help="store these of the listed proposals")
+    decided.add_argument("--review", action="store_true", help="ask about each: y(es), n(o), e(dit), q(uit)")
+    group = parser.add_argument_group("settings")
+    for option in OPTIONS:
+        if option.setting in JUDGING:
+            option.add_to(group)
+    parser.set_defaults(command=learn)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the listed numbers; an empty tuple stands for all."""
+    if text == "all":
+        return ()
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        numbers = (0,)
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither all nor numbers like 1,3")
+    return numbers
+
+
+def learn(arguments: argparse.Namespace) -> int:
+    """Propose, list or accept; return 1 if runs were named and none could be read."""
+    from ..learning import read_proposals, together, write_proposals
+
+    path = placed(arguments.out, PROPOSALS, "--out FILE")
+    known = read_proposals(path)
+    if arguments.runs:
+        found = _found(arguments)
+        if found is None:
+            warn("reasonblocks learn: no run could be read")
+            return PROBLEM
+        known = together(known, found)
+        if known:
+            write_proposals(path, known)
+    pending = [proposal for proposal in known if proposal.status == "pending"]
+    decided = _decided(arguments, pending)
+    if decided:
+        _store(arguments, decided)
+        by_id = {proposal.pattern.id: proposal for proposal in decided}
+        write_proposals(path, [by_id.get(proposal.pattern.id, proposal) for proposal in known])
+    _report(arguments, pending, decided)
+    return OK
+
+
+def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
+    """Return what the files teach; None if they contain no run."""
+    from reasonblocks.client import ReasonBlocks
+
+    from ..learning import learn as learn_from
+
+    settings = {name: getattr(arguments, name) for name in JUDGING if getattr(arguments, name) is not None}
+    if "tool_roles" in settings:
+        settings["tool_roles"] = dict(settings["tool_roles"])
+    seen: Counter[str] = Counter()
+    with closing(ReasonBlocks(e_traces_enabled=False, base_url="", **settings)) as rb:
+        found_runs = runs_of(arguments.runs, arguments.format)
+        runs = _runs(found_runs, seen, task_profile=arguments.task_profile)
+        found = learn_from(runs, rb=rb, org_id=arguments.org, tool_roles=settings.get("tool_roles"))
+    if seen["runs"] and seen["unknown outcome"]:
+        warn(f"reasonblocks learn: left out for an unknown outcome: {seen['unknown outcome']}")
+    return found if seen["runs"] else None
+
+
+def _runs(found: Iterable[RecordedRun], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
+    """Yield the runs as they are judged, and count those with an unknown outcome in `seen`."""
+    from reasonblocks.util.json import evolve
+
+    for run in found:
+        seen.update(["runs"] if run.has_outcome else ["runs", "unknown outcome"])
+        yield evolve(run, task_profile=None) if task_profile else run
+
+
+def _decided(arguments: argparse.Namespace, pending: Sequence[Proposal]) -> list[Proposal]:
+    """Return the proposals that the user accepts or refuses."""
+    if arguments.review:
+        return review(pending)
+    if arguments.accept is None:
+        return []
+    numbers = arguments.accept or range(1, len(pending) + 1)
+    for number in numbers:
+        if number > len(pending):
+            raise ConfigError("--accept", number, f"there are {len(pending)} pending proposals")
+    return [pending[number - 1].with_status("accepted") for number in dict.fromkeys(numbers)]
+
+
+def _store(arguments: argparse.Namespace, decided: Sequence[Proposal]) -> None:
+    """Add the accepted ones to the store: all of them or, after an error, none."""
+    from reasonblocks.backends.local_store import LocalStore
+
+    accepted = [proposal.pattern for proposal in decided if proposal.status == "accepted"]
+    if accepted:
+        path = placed(arguments.store, STORE, "--store PATH")
+        with LocalStore(path) as store:
+            store.add(accepted)
+
+
+def _report(arguments: argparse.Namespace, pending: Sequence[Proposal], decided: Sequence[Proposal]) -> None:
+    if arguments.json:
+        numbers = {proposal.pattern.id: number for number, proposal in enumerate(pending, 1)}
+        for proposal in decided or pending:
+            say(json.dumps({"number": numbers[proposal.pattern.id], **proposal.as_json()}, separators=(",", ":")))
+        return
+    accepted = sum(proposal.status == "accepted" for proposal in decided)
+    if decided or arguments.review or arguments.accept is not None:
+        say(f"{accepted} accepted, {len(decided) - accepted} refused, {len(pending) - len(decided)} pending")
+        return
+    for number, proposal in enumerate(pending, 1):
+        for line in listed(number, proposal):
+            say(line)
+    say(f"{len(pending)} pending" if pending else "nothing is proposed")

@@ -1,0 +1,89 @@
+"""Replays runs under one set of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from reasonblocks.exceptions import ConfigError
+from reasonblocks.types import StepDecision
+from reasonblocks.util.json import evolve
+
+from ..replay import OtherRuns, ReplayedRun, replay
+from ._said import STANDING
+
+if TYPE_CHECKING:
+    from reasonblocks.client import ReasonBlocks
+
+    from ..traces import RecordedRun
+
+OWN = "own"
+"""The value of the setting `profile` for the other runs of the files."""
+
+
+class Replayer:
+    """Replays runs through one client.
+
+    With `others`, all runs have to be gathered first, so that each can be judged by the others. `profiled` gives every
+    run the task profile of the settings, even if it has its own. `stops` is True if runs may be stopped.
+    """
+
+    def __init__(self, rb: ReasonBlocks, others: OtherRuns | None, *, profiled: bool, stops: bool) -> None:
+        self.rb, self.others, self.profiled, self.stops = rb, others, profiled, stops
+
+    @property
+    def gathers(self) -> bool:
+        return self.others is not None and not self.others.complete
+
+    def gathered(self) -> None:
+        """Note that every run was replayed once."""
+        if self.others is not None:
+            self.others.complete = True
+
+    def __call__(self, run: RecordedRun) -> ReplayedRun:
+        if self.others is not None:
+            self.others.task_key = run.task_key
+        return _rules_once(replay(self.rb, evolve(run, task_profile=None) if self.profiled else run))
+
+
+def _rules_once(replayed: ReplayedRun) -> ReplayedRun:
+    """Return the run with the rules that every call shows only where they are new."""
+    decisions = (replayed.start, *replayed.decisions)
+    if not any(any(_rules(decision)) for decision in decisions):
+        return replayed
+    once = [
+        _without_rules(decision) if _rules(decision) == _rules(before) else decision
+        for before, decision in pairwise(decisions)
+    ]
+    return evolve(replayed, decisions=tuple(once))
+
+
+def _rules(decision: StepDecision) -> tuple[str, ...]:
+    rules = (injection.text for injection in decision.withheld if injection.source == STANDING)
+    return (decision.standing_rules, *rules)
+
+
+def _without_rules(decision: StepDecision) -> StepDecision:
+    others = tuple(injection for injection in decision.withheld if injection.source != STANDING)
+    return evolve(decision, standing_rules="", withheld=others)
+
+
+@contextmanager
+def replayer(settings: Mapping[str, Any], *, profiled: bool, file: str | None = None) -> Iterator[Replayer]:
+    """Make a client of the settings, and close it at the end. Raises `ConfigError`, with the file that they are in."""
+    others = OtherRuns() if settings.get("profile") == OWN else None
+    with closing(_client(settings if others is None else {**settings, "profile": others}, file)) as rb:
+        yield Replayer(rb, others, profiled=profiled, stops=settings.get("stop_when") is not None)
+
+
+def _client(settings: Mapping[str, Any], file: str | None) -> ReasonBlocks:
+    from reasonblocks.client import ReasonBlocks
+
+    try:
+        return ReasonBlocks(**settings, base_url="")  # recorded runs stay here
+    except ConfigError as error:
+        if file is None:
+            raise
+        raise ConfigError(f"{file}: {error.name}", error.value, error.rule) from error

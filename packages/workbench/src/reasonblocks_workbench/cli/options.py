@@ -1,0 +1,276 @@
+"""Defines the settings of `ReasonBlocks` as command-line options, one row for each, and reads a settings file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeGuard
+
+from reasonblocks.exceptions import ConfigError
+
+
+class FlagError(ConfigError):
+    """A flag that breaks a rule. Unlike that of a setting, its message has no value."""
+
+    def __init__(self, flag: str, rule: str) -> None:
+        super().__init__(flag, None, rule)
+        self.args = (f"{flag}: {rule}",)
+
+
+Read: TypeAlias = Callable[[str], object]
+FSM_KEYS = (
+    "fast_threshold",
+    "slow_threshold",
+    "skip_threshold",
+    "hysteresis_margin",
+    "fast_window",
+    "slow_window",
+    "skip_window",
+)
+
+
+def number(text: str) -> int | float:
+    """Read an int if it is written as one, otherwise a float: windows must be ints."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def reference(text: str) -> object:
+    """Import `module:attribute`, from the current folder first. A class is called without arguments."""
+    module, _, path = text.partition(":")
+    if not module or not path:
+        raise argparse.ArgumentTypeError(f"{text!r} is not module:attribute")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: object = importlib.import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+        return found() if isinstance(found, type) else found
+    except (ImportError, AttributeError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be imported: {error}") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise argparse.ArgumentTypeError(f"{text!r} raises {type(error).__name__}: {error}") from error
+
+
+def name_or_reference(text: str) -> object:
+    """Return a name, such as that of an installed package's monitor, or import the user's own `module:attribute`."""
+    return reference(text) if ":" in text else text
+
+
+def pair(read: Read) -> Read:
+    """Return a reader of KEY=VALUE that reads the value by `read`."""
+
+    def read_pair(text: str) -> tuple[str, object]:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+        try:
+            return key.strip(), read(value.strip())
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r}: {value!r} is not a number") from None
+
+    return read_pair
+
+
+def keyed(key: str, read: Read) -> Read:
+    """Return a reader of the value of one fixed key."""
+
+    def value(text: str) -> tuple[str, object]:
+        return key, read(text)
+
+    value.__name__ = read.__name__
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option of a setting. `kind` is "one", "many", "table" or "switch"."""
+
+    setting: str
+    flag: str
+    help: str
+    read: Read = str
+    metavar: str = "TEXT"
+    kind: str = "one"
+
+    def add_to(self, group: argparse._ArgumentGroup) -> None:
+        if self.kind == "switch":
+            group.add_argument(
+                self.flag, dest=self.setting, action=argparse.BooleanOptionalAction, default=None, help=self.help
+            )
+            return
+        group.add_argument(
+            self.flag,
+            dest=self.setting,
+            type=self.read,
+            metavar=self.metavar,
+            help=self.help,
+            action="store" if self.kind == "one" else "append",
+        )
+
+
+def _reference(setting: str, flag: str, text: str, kind: str = "one") -> Option:
+    return Option(setting=setting, flag=flag, read=reference, metavar="MODULE:NAME", help=text, kind=kind)
+
+
+def _threshold(key: str) -> Option:
+    return Option(
+        setting="fsm_thresholds",
+        flag=f"--{key.replace('_', '-')}",
+        read=keyed(key, number),
+        metavar="N",
+        kind="table",
+        help=f"--fsm {key}=N",
+    )
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        setting="task_profile", flag="--task-profile", metavar="NAME",
+        help="coding, pr_review or qa; overrides each run's own",
+    ),
+    Option(
+        setting="fsm_thresholds", flag="--fsm", read=pair(number), metavar="KEY=N", kind="table",
+        help="a threshold or window of the state machine; may be repeated",
+    ),
+    *map(_threshold, FSM_KEYS),
+    Option(
+        setting="weights", flag="--weight", read=pair(number), metavar="MONITOR=N", kind="table",
+        help="the weight of a monitor; may be repeated",
+    ),
+    Option(
+        setting="model_routing", flag="--route", read=pair(str), metavar="STATE=MODEL", kind="table",
+        help="the model of a state; may be repeated",
+    ),
+    Option(
+        setting="tool_roles", flag="--tool-role", read=pair(str), metavar="TOOL=ROLE", kind="table",
+        help="what a tool is for; may be repeated",
+    ),
+    Option(setting="token_budget", flag="--token-budget", read=int, metavar="N", help="tokens that a run may use"),
+    Option(setting="calibration", flag="--calibration", metavar="FILE", help="a TOML file from `calibrate`"),
+    Option(
+        setting="profile", flag="--profile", metavar="own|FILE",
+        help='judge each run by what is usual for its agent: "own" takes that from the other runs of the files',
+    ),
+    Option(setting="e_traces_enabled", flag="--e-traces", kind="switch", help="retrieve patterns (on)"),
+    Option(
+        setting="e2_requires_signal", flag="--e2-requires-signal", kind="switch",
+        help="retrieve E2 patterns only when something is wrong (off)",
+    ),
+    Option(setting="standing_rules", flag="--standing-rules", metavar="WHEN", help="first_call or run"),
+    Option(setting="placement", flag="--placement", metavar="WHERE", help="tail, message or system"),
+    Option(setting="step_deadline_ms", flag="--step-deadline-ms", read=number, metavar="MS", help="deadline per step"),
+    Option(setting="strict", flag="--strict", kind="switch", help="raise faults instead of continuing unsteered (off)"),
+    Option(setting="org_id", flag="--org-id", help="the org whose patterns are used"),
+    Option(setting="project_id", flag="--project-id", help="the project id that sinks receive"),
+    _reference("scorer", "--scorer", "a function Step -> difficulty in 0..1"),
+    _reference("transition", "--transition", "a function (state, history) -> state"),
+    Option(
+        setting="monitors", flag="--monitor", read=name_or_reference, metavar="MODULE:NAME|NAME", kind="many",
+        help="your own monitor, or one from an installed package; may be repeated",
+    ),
+    _reference("pattern_store", "--pattern-store", "the store that patterns are retrieved from"),
+    _reference("embedder", "--embedder", "the embedder that turns text into vectors"),
+    _reference("sinks", "--sink", "a sink that receives the runs' events (none); may be repeated", "many"),
+    _reference("on_injection", "--on-injection", "a function (injection, run) -> text, injection or None"),
+    Option(
+        setting="stop_when", flag="--stop-when", read=name_or_reference, metavar="stalled|over_budget|MODULE:NAME",
+        help="the condition that ends a run",
+    ),
+    _reference("redact", "--redact", "a function that removes secrets from events"),
+)  # fmt: skip
+
+_TABLES = frozenset(option.setting for option in OPTIONS if option.kind == "table")
+PATHS = frozenset({"calibration", "profile"})
+NOT_SETTABLE = frozenset({"api_key", "base_url", "live_streaming_enabled", "mailbox", "operator_notes"})
+"""Keys, servers and notes: no command asks a server, and a key on a command line is seen by everyone."""
+REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (reference, name_or_reference))
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("settings", "settings of ReasonBlocks; an option overrides --config")
+    group.add_argument("--config", metavar="FILE.toml", help="settings by their names in Python")
+    for option in OPTIONS:
+        option.add_to(group)
+
+
+def read_settings(arguments: argparse.Namespace, over: str | None = None) -> dict[str, Any]:
+    """Return the keyword arguments for `ReasonBlocks`. Options override the file; tables are merged key by key.
+
+    The settings of the file `over` override those of --config.
+    """
+    settings: dict[str, Any] = {}
+    for path in filter(None, (arguments.config, over)):
+        for name, value in settings_of_file(path).items():
+            settings[name] = _merged(settings.get(name), value) if name in _TABLES else value
+    for option in OPTIONS:
+        value = getattr(arguments, option.setting)
+        if value is not None:
+            table = dict(value) if option.kind == "table" else value
+            settings[option.setting] = _merged(settings.get(option.setting), table)
+    return settings
+
+
+def _merged(before: object, value: object) -> object:
+    if isinstance(before, Mapping) and isinstance(value, Mapping):
+        return {**before, **value}
+    return value
+
+
+def settings_of_file(path: str) -> dict[str, Any]:
+    """Read settings from a TOML file, by their names in Python. Raises `ConfigError`.
+
+    Callables are given as `module:attribute`, and paths are relative to the file.
+    """
+    settings, valid = _toml(path), setting_names()
+    for name, value in settings.items():
+        if name not in valid:
+            raise ConfigError.unknown(path, name, valid)
+        if name in REFERENCES:
+            settings[name] = _resolved(path, name, value)
+        elif name in PATHS and _is_path(name, value):
+            settings[name] = os.path.join(os.path.dirname(path), os.path.expanduser(value))
+    return settings
+
+
+def setting_names() -> frozenset[str]:
+    """Return the keyword names of `ReasonBlocks` that a command may set."""
+    from reasonblocks.client import ReasonBlocks
+
+    return frozenset(inspect.signature(ReasonBlocks).parameters) - NOT_SETTABLE
+
+
+def _is_path(name: str, value: object) -> TypeGuard[str]:
+    """Return True for a path; a profile without a dot or a slash is a word, such as "own"."""
+    return isinstance(value, str) and (name != "profile" or bool({".", "/", os.sep} & {*value}))
+
+
+def _toml(path: str) -> dict[str, Any]:
+    from reasonblocks.util.files import NotToml, read_toml
+
+    try:
+        return read_toml(path)
+    except OSError as error:
+        raise ConfigError("--config", path, f"cannot be read: {error.strerror}") from error
+    except NotToml as error:
+        raise ConfigError("--config", path, f"is not TOML: {error}") from error
+
+
+def _resolved(path: str, name: str, value: object) -> object:
+    read = next(option.read for option in OPTIONS if option.setting == name)
+    try:
+        if isinstance(value, list):
+            return [read(item) if isinstance(item, str) else item for item in value]
+        return read(value) if isinstance(value, str) else value
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"{path}: {name}", value, str(error)) from error

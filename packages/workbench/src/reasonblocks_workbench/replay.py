@@ -1,0 +1,123 @@
+"""Replays a recorded run through a new session, which decides each call from the steps before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from reasonblocks.engine.own_level import MAX_RUNS, Summary
+from reasonblocks.session import REPLAYED, Agent, drive
+from reasonblocks.types import Doubt, Step, StepDecision, StepInput, StepOutcome, Usage
+from reasonblocks.types.outcomes import recorded_outcome
+
+if TYPE_CHECKING:
+    from reasonblocks.session import SteeringSession
+
+    from .traces import RecordedRun
+
+
+class OtherRuns:
+    """Profiles for `replay`: each run is judged by the other runs of its agent, without those of the same task.
+
+    The runs are replayed twice: first all of them, to `add` them, then to be judged by each other.
+    """
+
+    inline = True
+    keeps_replayed = True
+
+    def __init__(self) -> None:
+        self.complete = False
+        """True when all runs are there; until then no run is judged by them."""
+        self.task_key = ""
+        """The task of the run that is replayed next."""
+        self._runs: dict[Agent, list[tuple[str, str, Summary]]] = {}
+
+    def read(self, agent: Agent, but: str) -> tuple[Summary, ...]:
+        """Return the newest summaries of the agent's runs of other tasks, without that of the run `but`."""
+        if not self.complete:
+            return ()
+        runs = self._runs.get(agent, [])
+        others = [summary for run, task_key, summary in runs if run != but and task_key != self.task_key]
+        return tuple(others[-MAX_RUNS:])
+
+    def add(self, agent: Agent, run: str, summary: Summary) -> None:
+        """Add a run, until all are there."""
+        if not self.complete:
+            self._runs.setdefault(agent, []).append((run, self.task_key, summary))
+
+
+class SessionFactory(Protocol):
+    """Anything with the `session` method of `ReasonBlocks`."""
+
+    def session(
+        self,
+        *,
+        run_id: str | None = None,
+        agent_name: str | None = None,
+        task: str | None = None,
+        model: str | None = None,
+        task_profile: str | None = None,
+        framework: str = "custom",
+    ) -> SteeringSession: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedRun:
+    """A run's decisions: `start` is for the first call, `decisions[k]` follows completed step k; the last is final.
+
+    A run that `stop_when` would have ended has no decisions after step `stopped_at`. `judged_by` names the thresholds,
+    as the step log does.
+    """
+
+    run: RecordedRun
+    start: StepDecision
+    decisions: tuple[StepDecision, ...]
+    judged_by: str = "shipped"
+    stopped_at: int | None = None
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Doubts that the final step raised; they may contradict the recorded outcome."""
+        return self.decisions[-1].doubts if self.decisions else ()
+
+
+def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
+    """Return the decisions that steering would have made, step by step, if it had seen these steps live."""
+    with rb.session(
+        run_id=run.run_id,
+        agent_name=run.source,
+        task=run.task or None,
+        model=run.model or None,
+        task_profile=run.task_profile,
+        framework=REPLAYED,
+    ) as session:
+        decision = start = session.begin_step(StepInput(default_model=run.model))
+        decisions = []
+        stopped_at = None
+        for index, step in enumerate(run.steps):
+            session.end_step(decision, _outcome(run.model, step, run.usages[index]))
+            if index + 1 == len(run.steps):
+                break
+            decision = drive(session.begin_flow(StepInput(completed=step, default_model=run.model)))
+            decisions.append(decision)
+            if decision.stop is not None:
+                stopped_at = index
+                break
+        session.finish(recorded_outcome(run.outcome), completed=run.steps[-1] if run.steps else None)
+        if run.steps and stopped_at is None:
+            decisions.append(session.final_decision or _undecided(decision))
+        judged_by = session.step_log[0].judged_by
+    return ReplayedRun(run=run, start=start, decisions=tuple(decisions), judged_by=judged_by, stopped_at=stopped_at)
+
+
+def _undecided(last: StepDecision) -> StepDecision:
+    """Return the final decision of a run that was not steered."""
+    return StepDecision(
+        step=last.step + 1, fsm_state=last.fsm_state, gate_decision="final", skipped_reason=last.skipped_reason
+    )
+
+
+def _outcome(model: str, step: Step, usage: Usage) -> StepOutcome:
+    return StepOutcome(
+        model=model, usage=usage, text=step.thought, reasoning=step.reasoning, tool_calls=step.tool_calls
+    )

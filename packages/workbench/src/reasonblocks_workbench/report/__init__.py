@@ -1,0 +1,28 @@
+"""Static pages of runs: one run, a list of runs, and counts over many.
+
+The package reads only its own templates, and uses no clock. Rendering a page needs jinja2, from the extra `[report]`.
+"""
+
+from __future__ import annotations
+
+from ._sources import page_of_log, page_of_replayed
+from .html import (
+    SCRIPT,
+    STYLESHEET,
+    TEMPLATES,
+    Assets,
+    Listing,
+    NavLink,
+    OnePage,
+    health_page,
+    run_page,
+    runs_page,
+)
+from .line import RunLine, run_line
+from .page import Row, RunPage, Told, Verdict
+from .tally import Tally
+
+__all__ = [
+    "SCRIPT", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "OnePage", "Row", "RunLine", "RunPage",
+    "Tally", "Told", "Verdict", "health_page", "page_of_log", "page_of_replayed", "run_line", "run_page", "runs_page",
+]  # fmt: skip

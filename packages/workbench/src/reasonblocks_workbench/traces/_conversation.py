@@ -1,0 +1,181 @@
+"""Recognises the dialect of a list of messages, and collects its steps. Shared by the readers of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from pydantic import ValidationError
+
+from reasonblocks.exceptions import RecordError
+from reasonblocks.types import JSON, Step, ToolResult, Usage
+
+from ._files import Record
+from ._run import MESSAGE_KEYS, Header, RecordedRun, Runs, messages_of, reason, with_messages
+
+Item: TypeAlias = "Mapping[str, Any]"
+"""A message, an item of a conversation, or an answer as its API returns it."""
+Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic"]
+
+# --- the dialect
+
+FOREIGN = frozenset({"steps", "event", "run_type", "resourceSpans", "schema_version", "sessionId"})
+"""Keys of other formats' records, which may hold messages, too."""
+CHAT_FIELDS = ("tool_calls", "function_call", "refusal", "reasoning_content")
+CHAT_ROLES = ("tool", "function")
+RESPONSES_TYPES = frozenset({"reasoning", "item_reference", "mcp_list_tools", "mcp_approval_request", "compaction"})
+PARTS: Mapping[str, Dialect] = {
+    **dict.fromkeys(("image_url", "input_audio", "file"), "openai-chat"),
+    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), "openai-responses"),
+    **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"), "anthropic"),
+    **dict.fromkeys(("image", "document", "web_search_tool_result"), "anthropic"),
+}
+"""The types of content parts that only one dialect has."""
+
+
+def dialect_of(value: JSON) -> Dialect | None:
+    """Return the dialect of a record of messages, or of a record that is a message or an answer; None for any other.
+
+    The first message that only one dialect has decides. A list of messages that any of them could have is a chat. A
+    single message that any of them could have is none: a later record decides.
+    """
+    if isinstance(value, dict) and FOREIGN.intersection(value):
+        return None
+    items = messages_of(value)
+    if items is None:
+        return _evidence(value)
+    found: Dialect | None = next(filter(None, map(_evidence, items)), None)
+    if found is None and any(isinstance(item, dict) and isinstance(item.get("role"), str) for item in items):
+        return "openai-chat"
+    return found
+
+
+def _evidence(item: JSON) -> Dialect | None:
+    """Return the only dialect that has this message or answer; None if several may have it, or none."""
+    if not isinstance(item, dict):
+        return None
+    if isinstance(item.get("choices"), list):
+        return "openai-chat"
+    if isinstance(item.get("output"), list) and item.get("object") == "response":
+        return "openai-responses"
+    kind = item.get("type")
+    if isinstance(kind, str) and (kind in RESPONSES_TYPES or kind.endswith(("_call", "_call_output"))):
+        return "openai-responses"
+    return _evidence_of_message(item) if isinstance(item.get("role"), str) else None
+
+
+def _evidence_of_message(message: Mapping[str, JSON]) -> Dialect | None:
+    content, typed = message.get("content"), message.get("type") == "message"
+    if message["role"] in CHAT_ROLES or any(name in message for name in CHAT_FIELDS):
+        return "openai-chat"
+    if "stop_reason" in message:
+        return "anthropic"
+    if typed and isinstance(content, str):
+        return "openai-responses"
+    parts = content if isinstance(content, list) else []
+    kinds = [kind for part in parts if isinstance(part, dict) and isinstance(kind := part.get("type"), str)]
+    return next((PARTS[kind] for kind in kinds if kind in PARTS), None)
+
+
+# --- the steps
+
+
+@dataclass(slots=True)
+class StepList:
+    """The steps of a conversation, while it is read.
+
+    A result joins the newest step that made its call, else the last step; one before any step is left out.
+    """
+
+    task: str = ""
+    model: str = ""
+    _steps: list[Step] = field(default_factory=list)
+    _usages: list[Usage] = field(default_factory=list)
+    _results: list[list[ToolResult]] = field(default_factory=list)
+    _callers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Of each call id the newest step, and the tool's name; under "" the last step, and the name of its only call."""
+
+    def begin(self, step: Step, usage: Usage) -> None:
+        """Add the step that an answer began, with the results that it has already."""
+        at = len(self._steps)
+        self._steps.append(step)
+        self._usages.append(usage)
+        self._results.append(list(step.tool_results))
+        self._callers.update({call.id: (at, call.name) for call in step.tool_calls})
+        self._callers[""] = at, step.tool_calls[0].name if len(step.tool_calls) == 1 else ""
+
+    def add(self, result: ToolResult) -> None:
+        """Add a tool's result to its step, with the tool's name."""
+        at, name = self._callers.get(result.call_id, (len(self._steps) - 1, ""))
+        if at >= 0:
+            self._results[at].append(replace(result, name=result.name or name))
+
+    def known(self, *, task: str = "", model: str = "") -> None:
+        """Note the task and the model, unless an earlier message has named them."""
+        self.task = self.task or task
+        self.model = self.model or model
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(replace(step, tool_results=tuple(found)) for step, found in zip(self._steps, self._results))
+
+    @property
+    def usages(self) -> tuple[Usage, ...]:
+        return tuple(self._usages)
+
+
+# --- the runs
+
+ReadItems: TypeAlias = "Callable[[Iterable[Item]], StepList]"
+
+
+class _Run(Header):
+    messages: list[dict[str, Any]]
+
+
+def read_conversations(file: str, records: Iterable[Record | RecordError], read_items: ReadItems) -> Runs:
+    """Read records of messages, each of which is a run; records that are one message or answer are a run together."""
+    together: list[Record] = []
+    for record in records:
+        if isinstance(record, Record) and _is_item(record.value):
+            together.append(record)
+            continue
+        if isinstance(record, Record):
+            yield from _joined(file, together, read_items)
+            together = []
+            yield _run(file, record.line, record.value, read_items)
+        else:
+            yield record
+    yield from _joined(file, together, read_items)
+
+
+def _is_item(value: JSON) -> bool:
+    if not isinstance(value, dict) or any(key in value for key in MESSAGE_KEYS):
+        return False
+    return any(key in value for key in ("role", "type", *ANSWERS))
+
+
+ANSWERS = ("choices", "output")
+"""The keys that hold the model's messages in an answer of the Chat Completions API, and of the Responses API."""
+
+
+def _joined(file: str, records: list[Record], read_items: ReadItems) -> Iterator[RecordedRun | RecordError]:
+    if records:
+        yield _run(file, records[0].line, [record.value for record in records], read_items)
+
+
+def _run(file: str, line: int, value: JSON, read_items: ReadItems) -> RecordedRun | RecordError:
+    if messages_of(value) is None:
+        return RecordError(file, line, "contains no list of messages")
+    try:
+        run = _Run.model_validate(with_messages(value))
+        answer = [value] if isinstance(value, dict) and any(key in value for key in ANSWERS) else []
+        found = read_items([*run.messages, *answer])
+        steps, usages = found.steps, found.usages
+    except ValidationError as error:
+        return RecordError(file, line, reason(error))
+    except RecursionError:
+        return RecordError(file, line, "is nested too deeply")
+    known = {"task": run.task or found.task, "model": run.model or found.model}
+    return run.model_copy(update=known).recorded(file, line, steps, usages)

@@ -1,0 +1,128 @@
+"""Reads one message of a model, a user or a tool, in any shape in which a tracing tool records it.
+
+The shapes are those of OpenTelemetry (`parts`), of OpenInference (`message_content`), of LangChain (`args`), and of the
+providers' APIs: OpenAI's chat messages (`tool_calls[].function`) and Anthropic's blocks (`tool_use`, `tool_result`).
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from reasonblocks.messages import first_text, plain
+from reasonblocks.messages.content import is_content, output_of, text_of
+from reasonblocks.types import JSON, ToolCall
+from reasonblocks.util.json import mended
+
+CALLS = ("tool_call", "tool_use")
+RESULTS = ("tool_call_response", "tool_result")
+"""Values of `type` of the parts of a message that are calls and results."""
+THOUGHTS = {"reasoning": ("content", "reasoning", "text"), "thinking": ("thinking",)}
+"""Values of `type` of the parts that are reasoning, and the fields that hold it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message: its texts, its calls, and the results in it, as (call id, output)."""
+
+    role: str
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[tuple[str, str], ...] = ()
+
+
+class Asked:
+    """Finds the answer that made a call, by the call's id. Some models use the same ids in each answer."""
+
+    def __init__(self, answers: Iterable[Iterable[ToolCall]]) -> None:
+        self._made: dict[str, list[tuple[int, ToolCall]]] = {}
+        for at, calls in enumerate(answers):
+            for call in calls:
+                self._made.setdefault(call.id, []).append((at, call))
+
+    def find(self, call_id: str, newest: int) -> tuple[int, ToolCall] | None:
+        """Return the last answer up to `newest` that made the call, else the first after it; None without an id."""
+        made = self._made.get(call_id, []) if call_id else []
+        return made[max(0, bisect_right(made, newest, key=itemgetter(0)) - 1)] if made else None
+
+
+def value_of(text: object) -> JSON:
+    """Return the JSON in a text; a text that holds none, and any other value, as it is."""
+    if isinstance(text, str) and text[:1] in ("{", "["):
+        try:
+            value: JSON = json.loads(text)
+            return mended(value) if "\\u" in text else value
+        except (ValueError, RecursionError):
+            return text
+    return plain(text)
+
+
+def arguments_of(given: object) -> JSON:
+    """Return a call's arguments; anything but an object under the key `input`."""
+    value = value_of(given)
+    return value if isinstance(value, dict) else {} if value in (None, "") else {"input": value}
+
+
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects in a list; [] for anything else."""
+    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
+
+
+def message_of(item: Mapping[str, Any], role: str = "assistant") -> Message:
+    """Return a recorded message; `role` is that of a message that names none."""
+    held = [item[name] for name in ("parts", "contents", "content") if isinstance(item.get(name), list)]
+    content = [_inner(part) for listed in held for part in listed] or item.get("content")
+    parts = objects(content)
+    role = item["role"] if isinstance(item.get("role"), str) else role
+    calls = [part for part in parts if part.get("type") in CALLS] or objects(item.get("tool_calls"))
+    return Message(
+        role=role,
+        text=text_of(content),
+        reasoning="\n".join(filter(None, map(_thought, parts))),
+        calls=tuple(map(_call, calls)),
+        results=tuple(_results(item, content, role)),
+    )
+
+
+def _inner(part: Any) -> Any:
+    held = part.get("message_content") if isinstance(part, Mapping) else None
+    return held if isinstance(held, Mapping) else part
+
+
+def _thought(part: Mapping[str, Any]) -> str:
+    kind = part.get("type")
+    fields = THOUGHTS.get(kind, ()) if isinstance(kind, str) else ()
+    return first_text(part, *fields) or ""
+
+
+def _call(given: Mapping[str, Any]) -> ToolCall:
+    nested = given.get("tool_call")
+    call = nested if isinstance(nested, Mapping) else given
+    function = call.get("function")
+    named = function if isinstance(function, Mapping) else call
+    arguments = next((named[name] for name in ("arguments", "input", "args") if name in named), None)
+    return ToolCall(id=_text(call.get("id")), name=_text(named.get("name")), arguments=arguments_of(arguments))
+
+
+def _results(item: Mapping[str, Any], content: object, role: str) -> Iterator[tuple[str, str]]:
+    answers = [part for part in objects(content) if part.get("type") in RESULTS]
+    for part in answers:
+        output = next((part[name] for name in ("response", "result", "content") if name in part), None)
+        yield _text(part.get("id") or part.get("tool_use_id")), recorded_output(output)
+    if role == "tool" and not answers:
+        yield _text(item.get("tool_call_id") or item.get("id")), recorded_output(content)
+
+
+def recorded_output(output: object) -> str:
+    """Return the text of a tool's recorded result, whose parts may be recorded as their JSON."""
+    held = value_of(output)
+    return output_of(held if is_content(held) else output)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)

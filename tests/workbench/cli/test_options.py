@@ -1,0 +1,176 @@
+"""Options become the settings of `ReasonBlocks`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonblocks.exceptions import ConfigError
+from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, add_settings, read_settings, setting_names
+
+Write = Callable[..., str]
+
+
+def settings(*argv: str) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_settings(parser)
+    return read_settings(parser.parse_args(argv))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a module of the user's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
+    return tmp_path
+
+
+def test_nothing_given_leaves_every_default() -> None:
+    assert settings() == {}
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["--fsm", "slow_threshold=0.5", "--fsm", "slow_window=4"],
+         {"fsm_thresholds": {"slow_threshold": 0.5, "slow_window": 4}}),
+        (["--slow-threshold", "0.5", "--fsm", "fast_window=8"],
+         {"fsm_thresholds": {"slow_threshold": 0.5, "fast_window": 8}}),
+        (["--weight", "semantic_loop=0.9"], {"weights": {"semantic_loop": 0.9}}),
+        (["--route", "SLOW=big=model"], {"model_routing": {"SLOW": "big=model"}}),
+        (["--tool-role", "bash=edit"], {"tool_roles": {"bash": "edit"}}),
+        (["--token-budget", "5000"], {"token_budget": 5000}),
+        (["--no-e-traces"], {"e_traces_enabled": False}),
+        (["--e-traces"], {"e_traces_enabled": True}),
+        (["--e2-requires-signal", "--strict"], {"e2_requires_signal": True, "strict": True}),
+        (["--placement", "tail", "--standing-rules", "run"], {"placement": "tail", "standing_rules": "run"}),
+        (["--step-deadline-ms", "100"], {"step_deadline_ms": 100}),
+        (["--task-profile", "qa", "--org-id", "o", "--project-id", "p"],
+         {"task_profile": "qa", "org_id": "o", "project_id": "p"}),
+        (["--calibration", "agent.toml"], {"calibration": "agent.toml"}),
+        (["--scorer", "math:sqrt"], {"scorer": __import__("math").sqrt}),
+    ],
+)  # fmt: skip
+def test_an_option_is_a_setting(argv: list[str], expected: dict[str, Any]) -> None:
+    assert settings(*argv) == expected
+
+
+@pytest.mark.parametrize(
+    ("argv", "word"),
+    [
+        (["--fsm", "slow_threshold"], "KEY=VALUE"),
+        (["--fsm", "slow_threshold=much"], "'much' is not a number"),
+        (["--slow-threshold", "much"], "much"),
+        (["--token-budget", "1.5"], "1.5"),
+        (["--scorer", "math"], "module:attribute"),
+        (["--scorer", "no_such_module_here:x"], "cannot be imported"),
+        (["--scorer", "math:no_such_name"], "cannot be imported"),
+    ],
+)
+def test_a_bad_value_is_a_usage_error(argv: list[str], word: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match=word):
+        settings(*argv)
+
+
+def test_a_reference_is_looked_for_where_the_command_runs(here: Path) -> None:
+    (here / "mine_here.py").write_text("class Loud:\n    name = 'loud'\nloud = Loud()\n")
+    assert [monitor.name for monitor in settings("--monitor", "mine_here:loud")["monitors"]] == ["loud"]
+
+
+def test_a_class_is_called_without_arguments(here: Path) -> None:
+    (here / "mine_class.py").write_text("class Store:\n    made = True\n")
+    assert not isinstance(settings("--pattern-store", "mine_class:Store")["pattern_store"], type)
+
+
+def test_the_file_is_read_by_the_names_in_python(write: Write) -> None:
+    path = write("c.toml", "token_budget = 9", "[fsm_thresholds]", "slow_window = 4")
+    assert settings("--config", path) == {"token_budget": 9, "fsm_thresholds": {"slow_window": 4}}
+
+
+def test_an_option_goes_before_the_file_key_by_key(write: Write) -> None:
+    path = write("c.toml", "token_budget = 9", "[fsm_thresholds]", "slow_window = 4", "fast_window = 8")
+    assert settings("--config", path, "--fsm", "slow_window=3", "--token-budget", "5") == {
+        "token_budget": 5,
+        "fsm_thresholds": {"slow_window": 3, "fast_window": 8},
+    }
+
+
+def test_the_file_may_name_callables(write: Write) -> None:
+    assert settings("--config", write("c.toml", 'scorer = "math:sqrt"')) == {"scorer": __import__("math").sqrt}
+
+
+def test_a_reference_of_the_file_that_cannot_be_imported_is_said(write: Write) -> None:
+    with pytest.raises(ConfigError, match="cannot be imported"):
+        settings("--config", write("c.toml", 'scorer = "math:none"'))
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "said"),
+    [("1 / 0", "x", "ZeroDivisionError"), ("class X:\n    def __init__(self): raise ValueError('no')", "X", "no")],
+)
+def test_an_error_of_the_users_module_is_said(write: Write, here: Path, body: str, name: str, said: str) -> None:
+    (here / "faulty_module.py").write_text(body)
+    with pytest.raises(ConfigError, match=said):
+        settings("--config", write("c.toml", f'scorer = "faulty_module:{name}"'))
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_bytes(b"\xef\xbb\xbftoken_budget = 9\n")
+    assert settings("--config", str(path)) == {"token_budget": 9}
+
+
+def test_an_unknown_name_in_the_file_gets_the_nearest_one(write: Write) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'token_budget'"):
+        settings("--config", write("c.toml", "token_buget = 9"))
+
+
+@pytest.mark.parametrize("name", sorted(NOT_SETTABLE))
+def test_keys_and_servers_are_unknown_in_the_file(write: Write, name: str) -> None:
+    with pytest.raises(ConfigError, match="unknown"):
+        settings("--config", write("c.toml", f'{name} = "x"'))
+
+
+def test_a_path_in_the_file_is_relative_to_the_file(write: Write, tmp_path: Path) -> None:
+    path = write("c.toml", 'calibration = "agent.toml"', 'profile = "./profiles.db"')
+    expected = {"calibration": str(tmp_path / "agent.toml"), "profile": str(tmp_path / "./profiles.db")}
+    assert {name: str(Path(value)) for name, value in settings("--config", path).items()} == {
+        name: str(Path(value)) for name, value in expected.items()
+    }
+
+
+def test_an_absolute_path_in_the_file_stays(write: Write, tmp_path: Path) -> None:
+    given = str(tmp_path / "else" / "agent.toml")
+    path = write("c.toml", f"calibration = '{given}'")
+    assert settings("--config", path) == {"calibration": given}
+
+
+def test_a_word_and_a_table_are_no_paths(write: Write) -> None:
+    path = write("c.toml", 'profile = "own"', "[calibration]", "composite_fires = 0.4")
+    assert settings("--config", path) == {"profile": "own", "calibration": {"composite_fires": 0.4}}
+
+
+def test_a_second_file_overrides_the_first_key_by_key_and_options_override_both(write: Write) -> None:
+    first = write("a.toml", "token_budget = 1", "[fsm_thresholds]", "slow_window = 1", "fast_window = 1")
+    second = write("b.toml", "token_budget = 2", "[fsm_thresholds]", "fast_window = 2", "skip_window = 2")
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_settings(parser)
+    given = parser.parse_args(["--config", first, "--fsm", "skip_window=3"])
+    assert read_settings(given, second) == {
+        "token_budget": 2,
+        "fsm_thresholds": {"slow_window": 1, "fast_window": 2, "skip_window": 3},
+    }
+
+
+FILE_ONLY = {"mode", "second_look"}
+"""Settings without an option, which only matter to a live run; a file that the live run reads may have them."""
+
+
+def test_every_setting_of_the_client_is_an_option_or_left_out_on_purpose() -> None:
+    options = {option.setting for option in OPTIONS}
+    assert options <= setting_names()
+    assert setting_names() - options <= FILE_ONLY

@@ -1,0 +1,95 @@
+"""Commands of other packages: entry points of the group `reasonblocks.commands`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.workbench.cli.conftest import Command
+
+GREETS = """
+def add_to(commands):
+    parser = commands.add_parser("greet", help="say hello", description="Says hello.", allow_abbrev=False)
+    parser.set_defaults(command=greet)
+
+def greet(arguments):
+    print("hello")
+    return 0
+"""
+EVIL = "\x1b]0;pwned\x07\u202e"
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """`install("a-distribution", module_code, command="target")`: a package beside the installed ones."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def installed(distribution: str, code: str, **commands: str) -> None:
+        module = distribution.replace("-", "_")
+        (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
+        info = tmp_path / f"{module}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1\n", encoding="utf-8")
+        points = "".join(f"{name} = {module}:{target}\n" for name, target in commands.items())
+        (info / "entry_points.txt").write_text(f"[reasonblocks.commands]\n{points}", encoding="utf-8")
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    return installed
+
+
+def test_a_command_of_another_package_runs(command: Command, install: Install) -> None:
+    install("greeter-runs", GREETS, greet="add_to")
+    done = command("greet")
+    assert (done.code, done.out, done.err) == (0, "hello\n", "")
+
+
+def test_a_command_of_another_package_is_listed(command: Command, install: Install) -> None:
+    install("greeter-listed", GREETS, greet="add_to")
+    assert re.search(r"^ +greet +say hello$", command("--help").out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise ImportError('no such library')", "ImportError: no such library"),
+        ("def add_to(commands):\n    raise RuntimeError", "RuntimeError"),
+        (GREETS.replace('"greet"', '"replay"'), "ValueError: it adds the command 'replay'"),
+        (f"raise OSError({EVIL!r})", "OSError: \ufffd]0;pwned\ufffd\ufffd"),
+    ],
+)
+def test_a_broken_package_causes_a_warning_and_breaks_no_other_command(
+    command: Command, install: Install, code: str, reason: str
+) -> None:
+    install("a-broken", code, greet="add_to")
+    install("b-works", GREETS.replace("greet", "wave"), wave="add_to")
+    done = command("--help")
+    assert done.code == 0
+    assert done.err == f"reasonblocks: the command 'greet' of a-broken is left out: {reason}\n"
+    assert "wave" in done.out
+    assert command("greet").code == 2
+
+
+def test_a_package_cannot_take_a_command_of_ours(command: Command, install: Install) -> None:
+    install("taker-of-replay", GREETS.replace("greet", "replay"), replay="add_to")
+    assert command("replay").code == 2  # it wants a file
+    assert "the command 'replay' of taker-of-replay is left out: reasonblocks-workbench has it" in command("--help").err
+
+
+def test_of_two_packages_with_one_command_the_first_by_name_has_it(command: Command, install: Install) -> None:
+    install("second-greeter", GREETS.replace("hello", "second"), greet="add_to")
+    install("first-greeter", GREETS, greet="add_to")
+    done = command("greet")
+    assert (done.out, done.err) == (
+        "hello\n",
+        "reasonblocks: the command 'greet' of second-greeter is left out: first-greeter has it\n",
+    )
+
+
+def test_a_command_of_the_core_loads_no_other_package(command: Command, install: Install) -> None:
+    install("never-loaded", "raise SystemExit('was loaded')", other="add_to")
+    assert command("doctor", "--json").code in (0, 1)

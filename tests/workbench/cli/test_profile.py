@@ -1,0 +1,117 @@
+"""`reasonblocks profile`: what is usual for each agent, shown, forgotten and exported; `replay --profile`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonblocks.backends.profiles import ProfileFile
+from reasonblocks.engine.own_level import MEASURES
+
+Command = Callable[..., Any]
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> ProfileFile:
+    """A file with two agents, of 30 runs and of one."""
+    found = ProfileFile(tmp_path / "profiles.db")
+    for number in range(30):
+        found.add(("default", "clerk", "coding"), f"run {number}", {**dict.fromkeys(MEASURES, 0.9), "difficulty": 0.3})
+    found.add(("acme", "driver", "qa"), "run", {"composite": 0.1})
+    return found
+
+
+def test_show_has_each_agents_thresholds_beside_the_shipped_ones(command: Command, file: ProfileFile) -> None:
+    done = command("profile", "show", "--file", file.path, "--json")
+    driver, clerk = done.objects
+    assert (driver["agent_name"], driver["runs"], driver["judged_by"]) == ("driver", 1, "shipped")
+    shipped, own = clerk["thresholds"]["persistence"]
+    assert (clerk["runs"], clerk["judged_by"][:12], own > shipped) == (30, "own:30 runs:", True)
+
+
+def test_show_prints_a_table_for_each_agent(command: Command, file: ProfileFile) -> None:
+    done = command("profile", "show", "--file", file.path)
+    assert (done.code, done.err) == (0, "")
+    assert "clerk (default, coding): 30 runs, own:30 runs:" in done.out
+
+
+def test_show_of_no_file_is_a_problem(command: Command, tmp_path: Path) -> None:
+    done = command("profile", "show", "--file", str(tmp_path / "none.db"))
+    assert (done.code, done.out) == (1, "")
+    assert "no such agent" in done.err
+
+
+def test_reset_forgets_the_named_agent_alone(command: Command, file: ProfileFile) -> None:
+    done = command("profile", "reset", "--file", file.path, "--agent", "clerk")
+    assert (done.code, done.out) == (0, "forgot 30 runs of clerk (default, coding)\n")
+    assert [row.agent_name for row in file.agents()] == ["driver"]
+
+
+def test_reset_of_everything_must_be_asked_for(command: Command, file: ProfileFile) -> None:
+    refused = command("profile", "reset", "--file", file.path)
+    assert (refused.code, refused.err.startswith("reasonblocks: --agent: name an agent")) == (2, True)
+    assert len(file.agents()) == 2
+    assert command("profile", "reset", "--file", file.path, "--all").code == 0
+    assert file.agents() == []
+
+
+def test_export_writes_a_file_of_the_same_form(command: Command, file: ProfileFile, tmp_path: Path) -> None:
+    out = tmp_path / "clerk.db"
+    done = command("profile", "export", "--file", file.path, "--org", "default", "--out", str(out))
+    assert (done.code, done.err) == (0, "")
+    agent = ("default", "clerk", "coding")
+    assert ProfileFile(out).read(agent, "") == file.read(agent, "")
+    assert [row.agent_name for row in ProfileFile(out).agents()] == ["clerk"]
+
+
+def test_export_replaces_no_file(command: Command, file: ProfileFile) -> None:
+    done = command("profile", "export", "--file", file.path, "--out", file.path)
+    assert done.code == 1
+    assert len(file.agents()) == 2
+
+
+def test_a_file_that_is_no_profile_is_one_line(command: Command, write: Write) -> None:
+    done = command("profile", "show", "--file", write("runs.jsonl", *["{}"] * 200))
+    assert (done.code, done.out, len(done.err.splitlines())) == (1, "", 1)
+    assert "cannot be used" in done.err
+
+
+def record(number: int, source: str = "clerk", task: str | None = None) -> dict[str, object]:
+    steps = [{"thought": "I look.", "action": "ls", "action_input": f"{at}", "observation": "x"} for at in range(4)]
+    return {"run_id": f"r{number}", "source": source, "task": task or f"List {number}.", "steps": steps}
+
+
+def judged_by(command: Command, *argv: str) -> list[str]:
+    return [found["judged_by"] for found in command("replay", *argv, "--json").objects]
+
+
+def test_replay_own_judges_a_run_by_the_others_of_its_agent(command: Command, write: Write) -> None:
+    path = write("a.jsonl", *map(record, range(21)), record(21, "driver"))
+    *clerk, driver = judged_by(command, path, "--profile", "own")
+    assert {name[:12] for name in clerk} == {"own:20 runs:"}
+    assert driver == "shipped"
+
+
+def test_replay_own_leaves_out_runs_of_the_same_task(command: Command, write: Write) -> None:
+    path = write("a.jsonl", *[record(number, task="The same.") for number in range(30)])
+    assert set(judged_by(command, path, "--profile", "own")) == {"shipped"}
+
+
+def test_replay_own_judges_one_run_by_all_others(command: Command, write: Write) -> None:
+    path = write("a.jsonl", *map(record, range(21)))
+    assert "judged by: own:20 runs:" in command("replay", path, "--profile", "own", "--run", "r3").out
+
+
+def test_replay_with_a_file_reads_and_does_not_write_it(command: Command, write: Write, file: ProfileFile) -> None:
+    path = write("a.jsonl", *map(record, range(3)))
+    assert {name[:12] for name in judged_by(command, path, "--profile", file.path)} == {"own:30 runs:"}
+    assert [row.runs for row in file.agents()] == [1, 30]
+
+
+def test_replay_uses_the_shipped_thresholds_unless_asked(command: Command, write: Write) -> None:
+    path = write("a.jsonl", *map(record, range(25)))
+    assert set(judged_by(command, path)) == {"shipped"}
