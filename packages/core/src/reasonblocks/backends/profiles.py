@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from ..concurrency.interrupts import holding
 from ..engine.own_level import MAX_RUNS, Summary, summary_in
 from ..exceptions import Unavailable
-from ..util.files import regular
+from ..util.files import regular_or_missing
 from ..util.json import compact
 from ..util.process import on_fork
 from ._forks import no_fork
@@ -192,9 +192,7 @@ class ProfileFile:
 
 def _connected(path: str, mode: str) -> sqlite3.Connection:
     """Return a connection in autocommit mode. Raises `OSError` for a pipe or a folder, which could block."""
-    for name in (path, f"{path}-journal"):
-        if os.path.exists(name):
-            regular(name)
+    regular_or_missing(path, f"{path}-journal")
     uri = f"{Path(os.path.abspath(path)).as_uri()}?{mode}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
 

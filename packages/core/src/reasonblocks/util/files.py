@@ -75,6 +75,20 @@ def regular(path: str | os.PathLike[str]) -> None:
         mode = os.stat(path).st_mode
     except ValueError as exc:  # a NUL, or a surrogate that no file system accepts
         raise OSError(errno.EINVAL, f"no file has such a name: {exc}") from exc
+    _check_mode(mode, path)
+
+
+def regular_or_missing(*paths: str) -> None:
+    """Raise `OSError` for a path that is no regular file; one that is not there, or no longer, is skipped."""
+    for path in paths:
+        try:
+            mode = os.stat(path).st_mode
+        except (OSError, ValueError):
+            continue
+        _check_mode(mode, path)
+
+
+def _check_mode(mode: int, path: str | os.PathLike[str]) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reasonblocks.backends.wal import to_wal
 from reasonblocks.concurrency.interrupts import held, holding
-from reasonblocks.util.files import regular
+from reasonblocks.util.files import regular_or_missing
 
 from ..errors import StoreUnavailable
 from ..ports import Reading, Writing
@@ -307,9 +307,7 @@ def _begin(db: sqlite3.Connection, seconds: float) -> None:
 
 def _created(path: str, *, new: bool) -> int:
     """Return the file's inode; a missing file is created if it is `new`. SQLite's files beside it get its mode."""
-    for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
-        if os.path.exists(name):
-            regular(name)
+    regular_or_missing(path, f"{path}-wal", f"{path}-shm", f"{path}-journal")
     if not new and not os.path.exists(path):
         raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
     if new:  # never opened and closed while it exists: that drops the locks that SQLite has on it in this process

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...concurrency.interrupts import holding
 from ...exceptions import ConfigError, StoreError
-from ...util.files import regular
+from ...util.files import regular_or_missing
 from .._forks import Closable, opened
 from ..wal import to_wal
 
@@ -25,9 +25,7 @@ def connect(path: str, *, make: bool) -> sqlite3.Connection:
 
     Raises `OSError` if the file, or one of SQLite's files beside it, is not a regular file: a pipe would block.
     """
-    for name in (path, f"{path}-wal", f"{path}-shm", f"{path}-journal"):
-        if os.path.exists(name):
-            regular(name)
+    regular_or_missing(path, f"{path}-wal", f"{path}-shm", f"{path}-journal")
     if make:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         return _opened(path, "mode=rwc")
