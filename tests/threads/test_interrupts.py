@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from pathlib import Path
 
 import pytest
 
 from reasonblocks_threads import Actor, Cause, Threads
+from reasonblocks_threads.engine import Worker
 from reasonblocks_threads.stores._sqlite import SqliteStore
 from tests.interrupts import Case, left_held
 
@@ -22,7 +24,7 @@ def cause() -> Cause:
 
 
 def threads_case(path: Path | None, *, drains: bool, works_with: bool) -> Case:
-    threads = Threads(SqliteStore(path, busy_s=BUSY_S))
+    threads, workers = Threads(SqliteStore(path, busy_s=BUSY_S)), list[Worker]()
     threads.open(cause())
 
     def commands() -> None:
@@ -39,7 +41,8 @@ def threads_case(path: Path | None, *, drains: bool, works_with: bool) -> Case:
         threads.drain(limit=2)
 
     def block() -> None:
-        with threads.worker(threads=2):
+        workers.append(threads.worker(threads=2))
+        with workers[-1]:
             threads.open(cause())
 
     def works() -> None:
@@ -48,8 +51,16 @@ def threads_case(path: Path | None, *, drains: bool, works_with: bool) -> Case:
         assert threads.wait(thread.id, BUSY_S, until=lambda it: it.phase.waits).phase.waits
         assert len(threads.cards()) > 0
 
+    def close() -> None:
+        for worker in workers:
+            worker.__exit__(None, None, None)  # its end may have been interrupted
+        for thread in threading.enumerate():
+            if thread.name == "reasonblocks-threads" and thread.is_alive():
+                thread.join()  # or it would open the store again
+        threads.close()
+
     operation = block if works_with else step if drains else commands
-    return Case(operation=operation, works=works, close=threads.close)
+    return Case(operation=operation, works=works, close=close)
 
 
 @pytest.mark.parametrize("in_memory", [False, True])
