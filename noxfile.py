@@ -122,7 +122,7 @@ def demo(session: nox.Session) -> None:
 @nox.session(name="demo-threads", reuse_venv=True)
 def demo_threads(session: nox.Session) -> None:
     """A stuck agent that is handed over to a person, and goes on with the answer; with --ask, you are the person."""
-    install_pinned(session, own(session), *editable("core", "langchain", "threads"))
+    install_pinned(session, own(session), *editable("core", "workbench", "langchain", "threads"))
     session.chdir(os.environ.get("DEV_CWD", "."))
     session.run("python", str(ROOT / "examples/threads_handover.py"), *session.posargs)
 

@@ -108,7 +108,7 @@ class Evaluations:
     """Evaluates completed steps by the settings of each request, with the memory that came with it."""
 
     def __init__(self, seal: Seal, evaluator: Evaluator | None = None) -> None:
-        """`evaluator` replaces the monitors of this package and the settings of requests."""
+        """`evaluator` replaces the built-in monitors and the settings of requests."""
         self._seal, self._evaluator = seal, evaluator
 
     def answer(self, request: EvaluateRequest, *, org: str, notes: Sequence[Note] = ()) -> EvaluateResponse:

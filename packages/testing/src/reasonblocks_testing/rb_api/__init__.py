@@ -1,6 +1,6 @@
 """A scripted rb-api on 127.0.0.1: a real HTTP server for the tests of clients, with faults that can be switched on.
 
-It evaluates with the monitors of this package, as the embedded client does, records every request with its bytes on
+It evaluates with the built-in monitors, as the embedded client does, records every request with its bytes on
 the wire, and keeps the events of runs. `misbehave` makes it slow, dripping, hanging or lying, `close_port` makes it
 unreachable, and `restart`, `forget` and `revoke` take from it the secret, the runs and a key.
 

@@ -24,7 +24,7 @@ KEY = "rbk_scripted_key"
 class ScriptedRbApi:
     """An rb-api on 127.0.0.1, within its `with` block, whose faults can be switched on while it runs.
 
-    It evaluates with the monitors of this package, or with `evaluator`, and searches `store` (without one, no pattern
+    It evaluates with the built-in monitors, or with `evaluator`, and searches `store` (without one, no pattern
     is found). `findings` has the findings of codebases, by default in memory. `keys` maps each valid key to its org.
     Every route is served with and without `/v1`:
 
