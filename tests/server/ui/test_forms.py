@@ -105,4 +105,4 @@ def test_a_new_key_is_shown_once_and_can_be_revoked(show: Show, site: Board) -> 
     page.goto(site.url + "/ui/keys")
     assert key not in page.content()
     page.get_by_role("button", name="Revoke the key ci agents").click()
-    assert page.get_by_text("The key is revoked.").is_visible()
+    page.get_by_text("The key is revoked.").wait_for()

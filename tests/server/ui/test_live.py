@@ -62,6 +62,7 @@ def test_a_newcomer_s_empty_list_shows_the_first_run(show: Show, site: Board) ->
     assert f'HttpSink("{site.url}"' in page.locator(".empty").inner_text()
     site.ingest(step(0, run_id="first"), org="newcomers")
     page.locator("#announce a").click()
+    page.locator(".runs tbody tr").nth(0).wait_for()
     assert page.locator(".runs tbody tr").count() == 1
 
 
@@ -71,8 +72,10 @@ def test_without_a_script_a_link_reloads_the_page(show: Show, site: Board) -> No
     site.ingest(step(1, run_id="plain"))
     assert page.locator("tr.row").count() == 1
     page.get_by_role("link", name="Reload").click()
+    page.locator("tr.row").nth(1).wait_for()
     assert page.locator("tr.row").count() == 2
     page.goto(site.url + "/ui/")
     page.locator('[name="q"]').fill("plain")
     page.get_by_role("button", name="Show").click()
+    page.locator(".runs tbody tr").nth(0).wait_for()
     assert page.locator(".runs tbody tr").count() == 1

@@ -91,6 +91,7 @@ def test_the_pages_of_a_long_run_lead_to_each_other(show: Show, site: Board) -> 
     assert page.locator("tr.row").count() == 200
     assert page.locator("tr.row").last.get_attribute("id") == "call-419"
     page.get_by_role("link", name="Earlier").click()
+    page.locator("#call-219").nth(0).wait_for()
     assert page.locator("#call-219").count() == 1
     page.locator('.col[data-call="10"]').click()
     page.locator("#more-10").wait_for()
