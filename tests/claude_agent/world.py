@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -68,13 +69,29 @@ def in_turn(*turns: Turn) -> Answer:
 
 
 def by_opening(openings: Mapping[str, Answer], otherwise: Answer) -> Answer:
-    """Another agent's answer where a word of its own opens the conversation."""
+    """Another agent's answer where a word of its own opens the conversation.
+
+    What runs in the background is answered only after the agent that started it was asked again: on a busy machine it
+    may otherwise be over before, and the CLI then reports both in one turn.
+    """
+    asked_again = threading.Event()
+    asked_again.set()
 
     def answer(asked: Asked) -> Turn:
-        found = (one for word, one in openings.items() if word in asked.task)
-        return next(found, otherwise)(asked)
+        found = next((one for word, one in openings.items() if word in asked.task), None)
+        if found is not None:
+            asked_again.wait(SECONDS / 2)
+            return found(asked)
+        turn = otherwise(asked)
+        (asked_again.clear if starts_in_background(turn) else asked_again.set)()
+        return turn
 
     return answer
+
+
+def starts_in_background(turn: Turn) -> bool:
+    arguments = [call.arguments for call in turn.tool_calls]
+    return any(isinstance(given, dict) and given.get("run_in_background") is True for given in arguments)
 
 
 # ------------------------------------------------------------ sessions of the CLI
