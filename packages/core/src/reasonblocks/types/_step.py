@@ -38,12 +38,16 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(_Cut):
-    """A completed step: the text and tool calls of a model call, parallel calls included, and their results."""
+    """A completed step: the text and tool calls of a model call, parallel calls included, and their results.
+
+    `user_text` is a message that the user added to the conversation before that call, other than the task.
+    """
 
     thought: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_results: tuple[ToolResult, ...] = ()
+    user_text: str = ""
 
     @property
     def action(self) -> str:

@@ -1,0 +1,387 @@
+"""Reads a result: unwraps it, and decides whether the call failed, still runs, or found nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ..types import JSON, ToolResult
+from ..util.text import EDGE
+from .calls import Kind
+
+WRAPPED = 2 * EDGE
+"""Characters of the longest result that is read as JSON."""
+DEEPEST = 4
+"""Wrappers within each other that are opened."""
+SHORT = 400
+"""Characters of the longest result whose words are its status: a longer one is content."""
+HEAD = 300
+"""Characters at the start of a result in which an error is announced."""
+TAIL = 1_500
+"""Characters at the end of a result in which a runner reports its totals, and a traceback ends."""
+AFTER_RAISED = 300
+"""Characters of output after a traceback up to which it is what the call ended with."""
+
+_TEXT_KEYS = ("text", "output", "stdout", "result", "results", "content", "data", "observation", "body", "value", "message")
+"""Keys of a wrapper whose only text is the result, by precedence."""
+_ERROR_KEYS = ("error", "errors", "exception", "stderr", "detail", "reason")
+_BOOKKEEPING = frozenset(
+    "type exit_code exitcode returncode return_code code status success ok iserror is_error metadata meta duration"
+    " duration_seconds elapsed time took_ms took time_ms wall_time truncated is_truncated annotations id name role"
+    " structuredcontent _meta interrupted isimage stderr stdout output tool tool_name call_id session_id".split()
+)
+"""Keys that a wrapper may have beside its text: with others it is data."""
+_CODE_KEYS = frozenset(("exit_code", "exitcode", "returncode", "return_code", "exit_status"))
+_FAILED_STATES = frozenset("error failed failure fail errored exception denied rejected unauthorized forbidden".split())
+_EXIT = re.compile(
+    r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?|[Rr]eturn(?:ed)?)"
+    r"[ _]?(?:code|status)?[:= ]{1,3}(?:code |status )?(-?\d+)\b"
+)
+_EXIT_LINE = re.compile(r"^[\W_]*(?:process |command |shell )?(?:exited|exit|return)\b[^\n]{0,40}?(-?\d+)\W*$", re.I | re.M)
+_ENVELOPE = re.compile(r"</?(?:output|stdout|result|returncode|exit_code|response|tool_result|observation)>")
+_HEADING = re.compile(
+    r"\W*(?:(?:code|tool|command|execution|standard) )?(?:outputs?|results?|observations?|stdout|exit ?code)\W*(?:0\b.*)?",
+    re.IGNORECASE,
+)
+
+
+class Reading(NamedTuple):
+    """A result as it is read: its `text` without wrappers, and its status."""
+
+    text: str
+    failed: bool = False
+    waiting: bool = False
+    """Something still runs, so that asking again is right."""
+    nothing: bool = False
+    """Nothing was found, or nothing came back."""
+    checked: bool = False
+    """It has the form of a test, build, type or lint run's result."""
+
+
+def read(result: ToolResult, *, kind: Kind) -> Reading:
+    """Return the reading of a result of a call of this kind.
+
+    Words count also beside a flag that reports no error: many tools return their errors as texts.
+    """
+    text, coded = _unwrapped(result.output)
+    tail, looks = text[-TAIL:], kind.looks
+    red = not looks and _red(tail)
+    green = not looks and not red and _green(tail)
+    failed = result.is_error is True or coded is True or red
+    if not failed and coded is None:
+        failed = _announces_error(text, looks=looks) or (kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None)
+    nothing = (not failed or kind.searches) and says_nothing(text)
+    failed = failed and not nothing
+    waiting = not (failed or nothing or red or green) and says_unfinished(text)
+    checked = kind.checks or ((red or green) and not kind.changes)
+    return Reading(text, failed, waiting, nothing, checked)
+
+
+def _unwrapped(text: str) -> tuple[str, bool | None]:
+    """Return the text within wrappers, and whether they report a failure; None if they report nothing."""
+    bare, failed = text.strip(), None
+    for _ in range(DEEPEST):
+        if not bare or bare[0] not in '{["' or len(bare) > WRAPPED:
+            break
+        try:
+            value = json.loads(bare)
+        except (ValueError, RecursionError):
+            break
+        inner, said = _opened(value)
+        failed = said if failed is None else failed
+        if inner is None or inner == bare:
+            break
+        bare = inner.strip()
+    head = bare[:SHORT]
+    if "<returncode>" in head or "xit" in head or "eturn" in head:
+        bare, code = _without_exit(bare)
+        failed = code if failed is None else failed
+    return bare, failed
+
+
+def _opened(value: JSON) -> tuple[str | None, bool | None]:
+    """Return the text in a wrapper, None for data, and whether it reports a failure."""
+    if isinstance(value, str):
+        return value, None
+    if isinstance(value, list):
+        parts = [_part(item) for item in value]
+        return ("\n".join(filter(None, parts)), None) if value and None not in parts else (None, None)
+    if not isinstance(value, dict):
+        return None, None
+    failed = _reported(value)
+    names = {name.lower(): name for name in value}
+    if failed:
+        for name in _ERROR_KEYS + _TEXT_KEYS:
+            text = _texts(value.get(names.get(name, "")))
+            if text:
+                return text, failed
+    if names.keys() <= _BOOKKEEPING.union(_TEXT_KEYS, _ERROR_KEYS):
+        for name in _TEXT_KEYS:
+            if name in names:
+                inner = value[names[name]]
+                text = inner if isinstance(inner, str) else _texts(inner)
+                if text is not None:
+                    error = value.get(names.get("stderr", ""))
+                    return f"{text}\n{error}".strip() if isinstance(error, str) and error else text, failed
+        if failed is not None:
+            return "", failed
+    return None, failed
+
+
+def _part(item: JSON) -> str | None:
+    """Return the text of an MCP content part; None if the item is something else."""
+    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+        return None
+    if item["type"] == "text" and isinstance(item.get("text"), str):
+        return str(item["text"])
+    if item["type"] == "tool_result":
+        return _texts(item.get("content"))
+    return None
+
+
+def _texts(value: JSON) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value:
+        parts = [item if isinstance(item, str) else _part(item) for item in value]
+        return None if None in parts else "\n".join(filter(None, parts))
+    if isinstance(value, dict):
+        message = value.get("message") or value.get("error") or value.get("text")
+        return message if isinstance(message, str) else None
+    return None
+
+
+def _reported(value: Mapping[str, JSON]) -> bool | None:
+    """Return whether a wrapper reports a failure, by its flag or its exit code."""
+    for name, item in value.items():
+        key = name.lower()
+        if key in ("iserror", "is_error") and isinstance(item, bool):
+            return item
+        if key in ("success", "ok", "succeeded") and isinstance(item, bool):
+            return not item
+        if key in _CODE_KEYS and isinstance(item, int) and not isinstance(item, bool):
+            return item != 0
+        if key in ("status", "state", "outcome") and isinstance(item, str) and item.lower() in _FAILED_STATES:
+            return True
+        if key in ("error", "errors", "exception") and item and not isinstance(item, (bool, int)):
+            return True
+        if key in ("metadata", "meta") and isinstance(item, dict) and (inner := _reported(item)) is not None:
+            return inner
+    return None
+
+
+def _without_exit(text: str) -> tuple[str, bool | None]:
+    """Return the text without the line that reports an exit code, and whether that is a failure."""
+    head, rest = text[:SHORT], text[SHORT:]
+    found = _EXIT.search(head)
+    if found is None or not _is_wrapper(head, found):
+        return text, None
+    code = int(found[1] or found[2])
+    start, end = head.rfind("\n", 0, found.start()) + 1, head.find("\n", found.end())
+    left = f"{head[:start]}{head[end + 1 :] if end >= 0 else ''}{rest}"
+    return _ENVELOPE.sub("", left).strip(), code != 0
+
+
+def _is_wrapper(head: str, found: re.Match[str]) -> bool:
+    """Return True if the exit code is a line of its own, or one element, and not part of a sentence or a log."""
+    start = head.rfind("\n", 0, found.start()) + 1
+    end = head.find("\n", found.end())
+    line = head[start : end if end >= 0 else len(head)]
+    return found[1] is not None or (start <= 200 and len(line) <= 60)
+
+
+# ---- errors ----
+
+_STARTS = re.compile(
+    r"[\W_]*(?:[^\W_]+[ _]){0,2}[^\W_]*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
+)
+_ANNOUNCED = ("error", "exception", "traceback", "fatal", "panic")
+_DENIED = re.compile(
+    r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
+)
+_DENIED_BEFORE = re.compile(r"\W*(?:\w+ )?(?:no|0|without|zero|not)[ _]")
+_STARTS_FAILED = re.compile(
+    r"(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed|access denied"
+    r"|not (?:found|allowed|authorized|permitted)\b|permission denied|no such|request failed|timed out|timeout\b"
+    r"|http(?: error)? [45]\d\d|[45]\d\d (?:bad|unauthorized|forbidden|not found|internal|service|client|server))"
+)
+_PHRASES = (
+    "command not found", "no replacement was performed", "did not appear verbatim", "string to replace not found",
+    "old_str not found", "no such file or directory", "permission denied", "is not recognized as",
+    "modulenotfounderror:", "importerror:", "attributeerror:", "syntaxerror:", "typeerror:", "valueerror:", "keyerror:",
+    "indexerror:", "nameerror:", "runtimeerror:", "connection refused", "could not resolve host",
+)  # fmt: skip
+FOREIGN_ERRORS = re.compile(
+    # Chinese, Japanese, Korean
+    "错误|錯誤|失败|失敗|无法|無法|异常|異常|不存在|找不到|未找到|拒绝|エラー|見つかりません|できません|오류|실패|찾을 수 없"
+    # Russian, Arabic, Hindi
+    "|[Оо]шибка|не найден|не удалось|[Оо]тказано|خطأ|فشل|त्रुटि|विफल"
+    # German, French, Spanish, Portuguese, Italian, Polish, Turkish
+    r"|\b(?:[Ff]ehler|fehlgeschlagen|nicht gefunden|ungültig|[Ee]rreur|[ÉéEe]chec|introuvable|impossible de|[Ff]alló|fallido"
+    r"|no se (?:encontró|pudo)|[Ee]rro|[Ff]alha|não (?:encontrado|foi possível)|[Ee]rrore|impossibile|non trovato"
+    r"|[Bb]łąd|nie (?:znaleziono|udało)|[Hh]ata|bulunamadı|başarısız)\b"
+)
+_TRACEBACK = "Traceback (most recent call last)"
+_RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
+
+
+REFUSAL_HEAD = 200
+"""Characters at the start of an editor's answer in which it refuses a change."""
+_REFUSED = re.compile(
+    r"\b(?:introduced (?:a )?(?:new )?syntax error|could not find|(?:found )?multiple (?:matches|occurrences|before)"
+    r"|multiple \(\d+\)|is not unique|does not exist|(?:not|nothing) (?:been |was )?(?:applied|replaced|changed|edited)"
+    r"|no (?:changes?|replacements?|edits?|matches) (?:was |were |have been )?(?:made|performed|applied|found)"
+    r"|(?:edit|change|patch|hunk #?\d*)s? (?:was |were |has been |have been )?(?:rejected|refused|failed)"
+    r"|(?:does|did) not (?:match|apply)|identical|(?:exactly|are) the same|missing required|must be read first|has not been read|usage:)",
+)
+
+
+def _announces_error(text: str, *, looks: bool) -> bool:
+    """Return True if a result announces an error, at its start or by a traceback; "0 errors" does not.
+
+    Of a call that looks at something, the words of a longer result are content.
+    """
+    if looks and len(text) > HEAD:
+        return False
+    head = text[:HEAD].lower()
+    if any(map(head.__contains__, _PHRASES)) or _STARTS_FAILED.match(head) or _ends_raised(text):
+        return True
+    start = _STARTS.match(head) if any(map(head.__contains__, _ANNOUNCED)) else None
+    if start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head)):
+        return True
+    return not text.isascii() and FOREIGN_ERRORS.search(text[:HEAD]) is not None
+
+
+def _ends_raised(text: str) -> bool:
+    """Return True if a traceback is the end of the text, or nearly: one that output follows was dealt with."""
+    last = text.rfind(_TRACEBACK)
+    if last < 0:
+        return False
+    raised = _RAISED.search(text, last + len(_TRACEBACK))
+    return raised is None or len(text) - raised.end() <= AFTER_RAISED
+
+
+# ---- runners ----
+
+_RED = re.compile(
+    r"^(?:FAIL|--- FAIL)\b|(?<!\b0 )\bFAILED\b(?! ?[=:] ?0)|\b[1-9]\d* (?:tests? |specs? |examples?, )?(?:failed|failures?|failing)\b"
+    r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED|^BUILD FAILED|^\[ERROR\] |\bBUILD FAILURE\b"
+    r"|\bFound [1-9]\d* errors?\b|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:|^error(?:\[E\d+\])?: |^make: \*\*\* "
+    r"|^npm (?:ERR!|error) |^ERROR: (?!pip's dependency)",
+    re.MULTILINE,
+)
+_GREEN = re.compile(
+    r"\b[1-9]\d* (?:tests? )?(?:passed|passing)\b|^OK(?: \(.*\))?$|^(?:ok|PASS)\s+\S|\bNo (?:issues|errors|problems) found\b"
+    r"|^All (?:checks|tests) passed|^test result: ok|\bBUILD SUCCESS|^Success: no issues found|\b0 (?:errors|failures|problems)\b"
+    r"|\b[1-9]\d* examples?, 0 failures",
+    re.MULTILINE,
+)
+
+
+def _red(tail: str) -> bool:
+    return ("FAIL" in tail or "fail" in tail or "rror" in tail or "***" in tail or "ERR!" in tail or "ERROR" in tail) and (
+        _RED.search(tail) is not None
+    )
+
+
+def _green(tail: str) -> bool:
+    return _GREEN.search(tail) is not None
+
+
+# ---- nothing ----
+
+_EMPTY = frozenset(
+    ("", "[]", "{}", "null", "none", "nil", "()", '""', "''", "0", "false", "no output", "(no output)", "<no output>",
+     "empty", "(empty)", "no results", "no matches", "nothing found")
+)  # fmt: skip
+_NOTHING = re.compile(
+    r"[\W_]*(?:(?:none|null|nil|empty(?: set| list| result)?)|(?:(?:there (?:are|is|were|was)|found|returned|got|showing) )?(?:no|0|zero)\b"
+    r"(?! (?:errors?|exceptions?|problems?|issues?|failures?|warnings?)\b)(?:[ \w'-]{0,40}?)"
+    r"\b(?:results?|match(?:es)?|rows?|records?|hits?|items?|entries|files?|data|documents?|output|users?|emails?|messages?"
+    r"|events?|products?|orders?|flights?|pages?|answers?|spans?|contacts?|transactions?|reservations?|occurrences?|references?)\b.{0,200}"
+    r"|nothing (?:was )?found.{0,200}|(?:could |did )?not (?:be )?f(?:ou|i)nd\b.{0,300}|no such .{0,200}|\w+[ :=]+\[\])[\W_]*"
+    r"|(?:your )?command ran successfully and did not produce any output\.?",
+    re.IGNORECASE | re.DOTALL,
+)
+_FOREIGN_NOTHING = re.compile(
+    "没有(?:找到|结果|匹配)|未找到|无结果|暂无|沒有|見つかりません|結果なし|該当なし|결과 없음|찾을 수 없|ничего не найдено|не найдено"
+    r"|\b(?:keine (?:ergebnisse|treffer|daten)|nichts gefunden|aucun(?:e)? (?:résultat|correspondance)|sin resultados"
+    r"|no se encontr\w+|nenhum resultado|nessun risultato|brak wyników|sonuç (?:yok|bulunamadı))",
+    re.IGNORECASE,
+)
+
+
+def says_nothing(text: str) -> bool:
+    """Return True if a result means that nothing was found, or nothing came back: "[]", "No results", or no word."""
+    if len(text) > SHORT:
+        return False
+    bare = text.strip()
+    if not any(map(str.isalnum, bare)) or bare.lower().strip(" .!") in _EMPTY:
+        return True
+    if bare[0] in "{[" and _is_hollow(bare):
+        return True
+    return _NOTHING.fullmatch(bare) is not None or (not bare.isascii() and _FOREIGN_NOTHING.search(bare) is not None)
+
+
+def _is_hollow(text: str) -> bool:
+    """Return True for JSON that has a list or an object in it, all of them empty, and no count above 0."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, (dict, list)) or not value:
+        return True
+    items = [*value.values()] if isinstance(value, dict) else value
+    held = [item for item in items if isinstance(item, (dict, list))]
+    counts = [item for item in items if isinstance(item, (int, float)) and not isinstance(item, bool)]
+    return bool(held) and not any(held) and not any(counts)
+
+
+# ---- unfinished ----
+
+_UNFINISHED = re.compile(
+    r"\b(?:running|pending|queued|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|complete[d]?|available|done)"
+    r"|still (?:\w+ing\b|in\b|not\b|open)|scheduled|scheduling|starting|initiali[sz]ing|provisioning|building|deploying|creating|updating"
+    r"|rebooting|restarting|stopping|terminating|draining|uploading|downloading|installing|compiling|preparing|connecting"
+    r"|syncing|synchroni[sz]ing|copying|extracting|pulling|pushing|indexing|migrating|training|rendering|transcoding|encoding"
+    r"|generating|importing|exporting|loading|executing|calculating|computing|analy[sz]ing|scanning|verifying|fetching|polling"
+    r"|enqueued|accepted|submitted|incomplete|unfinished|warming up|booting|spinning up|rolling out|retrying in|check back"
+    r"|try again (?:later|in)|come back later|please wait|hold on|eta|remaining|left to go|percent complete)\b"
+    r"|[a-z]+_in_progress\b|containercreating|podinitializing|init:\d|^\W*(?:progress\W*)?\d{1,2}(?:\.\d+)? ?%|[#=█▓▒░-]{4,}[>\] ]* ?\d{0,2}%"
+    r"|\b(?:step|epoch|batch|iteration|chunk|part|layer)s? \d+ ?(?:/|of) ?\d+",
+    re.IGNORECASE,
+)
+_FOREIGN_UNFINISHED = re.compile(
+    "进行中|正在|处理中|排队|等待|运行中|執行中|處理中|尚未|实行中|実行中|処理中|待機中|進行中|お待ち|まだ|진행 ?중|실행 ?중|대기 ?중|처리 ?중"
+    "|выполняется|в процессе|ожида|обрабатывается|в очереди|ещё не|еще не|قيد|جار|चल रह|प्रगति|กำลัง|đang "
+    r"|\b(?:läuft|wird (?:noch )?(?:ausgeführt|verarbeitet|erstellt|geladen)|in bearbeitung|ausstehend|wartet|noch nicht|en cours"
+    r"|en attente|pas encore|en curso|en progreso|en ejecución|ejecutándose|pendiente|procesando|ejecutando|esperando|todavía|aún"
+    r"|em andamento|em execução|processando|pendente|aguardando|ainda|in corso|in attesa|in esecuzione|in uitvoering|bezig|wacht"
+    r"|w toku|trwa|oczekuje|devam ediyor|bekliyor|çalışıyor|işleniyor|pågår|väntar|käynnissä|odottaa)\b",
+    re.IGNORECASE,
+)
+_ENDED = re.compile(
+    r"crashloopbackoff|imagepullbackoff|errimagepull|oomkilled|(?<!\b0 )\b(?:failed|cancell?ed|aborted|exited|terminated|dead|expired)\b"
+    r"|_failed\b|(?<!not )(?<!yet )\b(?:done|completed?|finished|succeeded|success(?:fully)?|ready|100 ?%)\W*$",
+    re.IGNORECASE,
+)
+_STATUS = re.compile(r"\b(?:status|state|phase|progress|stage)\W{1,5}([^\n]{1,60})", re.IGNORECASE)
+
+
+def says_unfinished(text: str) -> bool:
+    """Return True if a result reports something that still runs; a long one has to give a status."""
+    if len(text) > SHORT:
+        found = _STATUS.search(text, 0, HEAD)
+        if found is None:
+            return False
+        text = found[1]
+    if not text.isascii() and _FOREIGN_UNFINISHED.search(text):
+        return True
+    return _UNFINISHED.search(text) is not None and not _is_ended(text)
+
+
+def _is_ended(text: str) -> bool:
+    """Return True if a result reports a state that does not change by itself."""
+    return _ENDED.search(text) is not None

@@ -1,0 +1,173 @@
+"""Digests calls and results, so that two that differ only in times, ids and the like have the same digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from zlib import crc32
+
+from ..types import JSON, ToolCall
+from ..util.json import canonical
+
+HEAD, TAIL = 2_400, 1_200
+"""Characters at each end of a result that are masked; between them only the digits are left out."""
+MIDDLE = 65_536
+"""Characters of that middle part that are compared."""
+BITS = 0xFFFFFF
+"""The bits of a digest that are kept: two of 48 collide once in 15,000 runs."""
+SHORTEST_VALUE, LONGEST_VALUE, MAX_VALUES = 3, 200, 12
+"""Characters, and number, of the values of a call's arguments that are masked in its result."""
+LIST_LINES, LIST_LINE = 3, 200
+"""Lines of the shortest list, and characters of its longest line."""
+ASIDE = frozenset("description explanation thought reason reasoning justification comment summary toolsummary".split())
+"""Arguments that describe a command for a reader, beside the one that is the command."""
+COMMANDS = ("command", "cmd", "script", "code", "commands")
+_STAMPED = re.compile(
+    r"(?:time_?stamp|nonce|(?:idempotency|trace|correlation|request)_?(?:id|key)|(?:sent|requested|called|issued)_?at|now|ts)$",
+    re.IGNORECASE,
+)
+"""Names of arguments with a new value each time, if the value has the form of one."""
+_STAMP = re.compile(r"[0-9a-f-]{12,}|\d{10,}|\d{4}-\d\d-\d\d[T ].*|\w*[0-9a-f]{12,}\w*", re.IGNORECASE)
+
+_UNIT = r" ?(?:ms|milliseconds?|msecs?|[uµ]s|ns|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|days?|weeks?)"
+_DIGITS_FIRST = re.compile(
+    r"\d(?<![\w.]\d)(?:"
+    r"\d{3}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?"
+    r"|\d?:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AaPp][Mm]\b)?"
+    rf"|\d*(?:[.,]\d+)?{_UNIT}\b(?: ?\d+{_UNIT}\b)*"
+    r"|x[0-9a-fA-F]+\b"
+    r"|[0-9a-f]*(?:(?<=[a-f])[0-9a-f]*\d|(?<=\d)[a-f])[0-9a-f]{4,}(?:-[0-9a-f]{4,})*\b"
+    r"|\d{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
+    r"|\d{9,12}(?:\.\d+)?\b(?![-/])"
+    r")"
+)
+"""Times, durations, addresses, hashes, ids and epochs that begin with a digit."""
+_LETTERS_FIRST = re.compile(
+    r"\b(?:[a-f][0-9a-f]*\d[0-9a-f]{5,}(?:-[0-9a-f]{4,})*\b|[a-f]{2,8}\d[0-9a-f]{4,}(?:-[0-9a-f]{4,})+\b)"
+)
+"""Hashes and ids that begin with a letter."""
+_PATHS = re.compile(r"/(?:tmp|var/folders|var/tmp|dev/shm|private/tmp)/[^\s'\"`,;:)\]}>]*|\btmp[._]?(?=\w*\d)[A-Za-z0-9_]{6,}\b")
+_PORTS = re.compile(r"(?<=localhost:)\d+|(?<=127\.0\.0\.1:)\d+|(?<=0\.0\.0\.0:)\d+|(?<=\[::1\]:)\d+|(?<=\[::\]:)\d+")
+_KEYED = re.compile(
+    r"\b((?:[a-z]+[_ -]?)?(?:time|times|took|elapsed|duration|latency|uptime|age|timestamp|ts|time_?ms|wall[_ ]?time|date|at|cost_ms"
+    r"|(?:chunk|request|trace|span|correlation|session|process|task|job|run|call|message|event|operation|invocation|response"
+    r"|execution|transaction|cell|container|thread|worker|batch|build|log|query|object|instance|snapshot)[_ -]?id|request|pid|ppid"
+    r"|nonce|etag|token|cursor|seed|hash|checksum|digest|uuid|guid|port|attempt|try|retry|retries|tries|iteration|seq|sequence"
+    r"|seq_?no|revision|generation|version_?id|resource_?version|last_?modified|expires(?:_?(?:in|at))?|updated_?at|created_?at"
+    r"|(?:elapsed|duration|took|latency|time|timeout|uptime|execution|response)_?(?:ms|s|secs?|seconds?|millis|us|ns)))"
+    r"([\"']?\s{0,2}(?:[:=#]|is|was)?\s{0,2}#?[\"']?)(?=[\w.:+-]*\d)[\w.:+/-]+",
+    re.IGNORECASE,
+)
+"""A value after a name that promises a new one each time. Its name stays."""
+_KEYS = (
+    "time", "took", "elapsed", "duration", "latency", "age", "stamp", "ts", "date", " at", "_at", "id", "request", "nonce", "etag",
+    "token", "cursor", "seed", "hash", "sum", "digest", "port", "attempt", "tr", "iteration", "seq", "revision", "version", "modified",
+    "expires",
+)  # fmt: skip
+_PICTURE = re.compile(r"\[(?:audio|document|file|image|video) [^\]\n]+\]")
+_SPACES = re.compile(r"[ \t]+")
+_DIGITS = b"0123456789"
+
+
+def hash_of(text: str) -> int:
+    """Return a short hash of a text."""
+    return crc32(text.encode("utf-8", "replace")) & BITS
+
+
+def call_text(call: ToolCall) -> str:
+    """Return a call and its arguments in one form, whatever the order of the keys; white space inside a text counts.
+
+    What only describes a command, and a stamp that is new each time, do not count.
+    """
+    given = call.arguments
+    if isinstance(given, Mapping) and len(given) > 1:
+        described = any(name in given for name in COMMANDS)
+        given = {
+            name: value
+            for name, value in given.items()
+            if not (described and str(name).lower() in ASIDE) and not _is_stamp(str(name), value)
+        }
+    return f"{call.name} {canonical(given)}"
+
+
+def _is_stamp(name: str, value: JSON) -> bool:
+    return _STAMPED.search(name) is not None and _STAMP.fullmatch(str(value)[:LONGEST_VALUE]) is not None
+
+
+def values_in(given: JSON) -> Iterator[str]:
+    """Yield the texts and numbers in the arguments of a call."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, Mapping):
+        for value in given.values():
+            yield from values_in(value)
+    elif isinstance(given, (list, tuple)):
+        for value in given[:MAX_VALUES]:
+            yield from values_in(value)
+    elif isinstance(given, (int, float)) and not isinstance(given, bool):
+        yield str(given)
+
+
+def masked(text: str, values: Iterable[str] = ()) -> str:
+    """Return a text without what differs from one call to the next: times, ids, and the call's own `values`."""
+    pictures = "".join(_PICTURE.findall(text)) if "[" in text else ""
+    for value in values:
+        text = text.replace(value, "¤")
+    if any(map(text.__contains__, ("tmp", "/var/", "/dev/shm"))):
+        text = _PATHS.sub("#", text)
+    if not _has_digit(text):
+        return pictures + text
+    lower = text.lower()
+    if any(map(lower.__contains__, _KEYS)):
+        text = _KEYED.sub(r"\1\2#", text)
+    text = _LETTERS_FIRST.sub("#", _DIGITS_FIRST.sub("#", _PORTS.sub("#", text)))
+    return pictures + text
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(text.__contains__, "0123456789"))
+
+
+def own_values(calls: Iterable[ToolCall]) -> list[str]:
+    """Return the longer values of the calls' arguments, the longest first."""
+    found = {
+        value
+        for call in calls
+        for value in values_in(call.arguments)
+        if SHORTEST_VALUE <= len(value) <= LONGEST_VALUE
+    }
+    return sorted(found, key=lambda value: (-len(value), value))[:MAX_VALUES]
+
+
+def result_digest(text: str, values: Sequence[str] = (), *, listed: bool = False) -> int:
+    """Return the digest of a result; of a list (`listed`) whatever the order of its lines."""
+    text = text.strip()
+    middle = 0
+    if len(text) > HEAD + TAIL:
+        rest = text[HEAD:-TAIL][:MIDDLE]
+        middle = crc32(rest.encode("utf-8", "replace").translate(None, _DIGITS))
+        text = f"{text[:HEAD]}\n{text[-TAIL:]}"
+    text = _SPACES.sub(" ", masked(text, values))
+    if listed and (lines := items_of(text)):
+        return (sum(map(hash_of, lines)) ^ middle) & BITS
+    return hash_of(text) ^ middle & BITS
+
+
+def items_of(text: str) -> list[str]:
+    """Return the lines of a list: at least three short ones, or none."""
+    lines = [line for line in map(str.strip, text.split("\n")) if line]
+    if len(lines) < LIST_LINES or max(map(len, lines)) > LIST_LINE:
+        return []
+    return lines
+
+
+def line_digest(line: str, values: Sequence[str] = ()) -> int:
+    """Return the digest of a message line, numbers and the call's own `values` aside; 0 for none."""
+    if not line:
+        return 0
+    return hash_of(_NUMBER.sub("#", _FRAGMENT.sub("'…'", masked(line, values))).strip().lower()) or 1
+
+
+_FRAGMENT = re.compile(r"'[^'\n]{25,}(?:'|$)|\"[^\"\n]{25,}(?:\"|$)|`[^`\n]{25,}(?:`|$)|near '.*")
+"""A quoted part of the call in its error."""
+_NUMBER = re.compile(r"(?<![A-Za-z_])\d+")

@@ -1,0 +1,100 @@
+"""The account of a run: what each of its newest steps did, in hashes; bounded for runs of any length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+FAILED, CHANGED, CHECKED, LOOKED, SEARCHED, ASKED, EMPTY, WAITING, PARALLEL, REFUSED, RAN, BARE = (
+    1 << bit for bit in range(12)
+)
+"""Flags of an action. A change that failed was refused, and changed nothing."""
+
+
+class Action(NamedTuple):
+    """One call and its result, as hashes, 0 for none.
+
+    `result` is the result's digest with times, ids and the like masked, `exact` that of the text as it came, and `line`
+    that of the message line of a failed call.
+    """
+
+    step: int
+    tool: int
+    call: int
+    result: int
+    exact: int
+    line: int
+    flags: int
+
+
+class Check(NamedTuple):
+    """The newest test, build, type or lint run.
+
+    `row` counts the checks with this call and message line, each after a change; `place` is the hash of the file that
+    all these changes were in, 0 for several; `since` counts the changes after the check.
+    """
+
+    step: int
+    call: int
+    line: int
+    failed: bool
+    row: int = 1
+    place: int = 0
+    since: int = 0
+
+
+class Series(NamedTuple):
+    """Calls that differ in one short value, new each time, and fail in the same way: `shapes` has the other values."""
+
+    shapes: tuple[int, ...] = ()
+    line: int = 0
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Did:
+    """What the newest step did.
+
+    `letter` is that of a dead step (A, B, C or D; "" for a step that is not dead): the run would be where it is without
+    it. `due` names a trouble that is told whatever the patience: "check" or "series".
+    """
+
+    letter: str = ""
+    looked: bool = False
+    due: str = ""
+    failed: bool = False
+    waiting: bool = False
+    nothing: bool = False
+    changed: bool = False
+    checked: bool = False
+    ran: bool = False
+    finished: bool = False
+    refused: bool = False
+
+    @property
+    def dead(self) -> bool:
+        return bool(self.letter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The account after `steps` steps.
+
+    `mark` is the step of the newest change, or that a new message of the user came before: what came earlier is another
+    situation. `letters` has one character for each of the newest steps, the newest last: that of a dead step, or ".";
+    in lower case if the step only looked at something.
+    """
+
+    steps: int = 0
+    mark: int = 0
+    user: int = 0
+    letters: str = ""
+    actions: tuple[Action, ...] = ()
+    changes: tuple[int, ...] = ()
+    vain: tuple[tuple[int, int], ...] = ()
+    items: str = ""
+    ids: tuple[tuple[int, ...], ...] = ()
+    check: Check | None = None
+    series: Series = Series()
+    turn: int = 0
+    did: Did = Did()
