@@ -56,53 +56,84 @@ _CONTENT = ("chars", "input", "text", "keys", "data", "stdin")
 """Arguments that are typed into something that runs: without one, the call asks."""
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
-_START = r"(?:^|[;&|({\n]|\bthen\b|\bdo\b|\belse\b|\bsudo\b|\btime\b|\bxargs\b|\benv\b)\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:sudo\s+(?:-\w+\s+)*)?(?:timeout\s+\S+\s+)?(?:\S*/)?"
-_CHANGES = re.compile(
-    _START + r"(?:(?:mv|cp|rm|rmdir|mkdir|touch|ln|chmod|chown|chgrp|tee|dd|install|patch|truncate|unzip|tar|gunzip|rsync|scp"
-    r"|kill|pkill|killall|export|unset|alias|source|useradd|usermod|passwd|crontab|mount|iptables|ufw|swapoff|sysctl|apply_patch)\b"
-    r"|sed\s+(?:-\w+\s+)*-\w*i|perl\s+(?:-\w+\s+)*-\w*i"
-    r"|git\s+(?:-C\s+\S+\s+|-c\s+\S+\s+)*(?:add|commit|checkout|switch|reset|restore|stash|apply|am|cherry-pick|merge|rebase|pull|push|rm|mv|clean"
-    r"|clone|init|revert|tag|config|submodule|fetch)\b(?!\s+(?:list|show|--list|-l)\b)"
-    r"|(?:pip3?|uv|pipx|conda|mamba|poetry|pdm|gem|brew|dnf|yum|apk|pacman|snap|apt|apt-get|aptitude|dpkg|npm|pnpm|yarn|bun|cargo|go|composer|opam"
-    r"|python[\d.]*\s+-m\s+pip)\s+(?:pip\s+)?(?:-\S+\s+)*(?:install|i|add|uninstall|remove|update|upgrade|sync|ci|get|init|create|purge|-S\w*|-i|link|set|mod|cache)\b"
-    r"|docker\s+(?:compose\s+|container\s+|image\s+)?(?:run|rm|rmi|stop|start|restart|up|down|create|exec|cp|kill|pull|push|tag)\b"
-    r"|kubectl\s+(?:-\S+\s+\S+\s+)*(?:apply|create|delete|patch|scale|edit|set|replace|label|annotate|expose|run|rollout\s+(?:restart|undo))\b"
-    r"|(?:systemctl|service)\s+(?:\S+\s+)?(?:start|stop|restart|reload|enable|disable)\b|helm\s+(?:install|upgrade|uninstall|rollback)\b"
-    r"|terraform\s+(?:apply|destroy|import)\b|(?:curl|http)\s[^\n|;]*(?:-X\s*(?:POST|PUT|PATCH|DELETE)|--request\s+(?:POST|PUT|PATCH|DELETE)|\s-d\s|--data|\s-F\s|\s-o\s|\s-O\b|--output)"
-    r"|wget\b(?![^\n|;]*(?:-O-|-qO-|-O\s+-|--spider)))"
-)
+_PROGRAMS: Mapping[str, str] = {
+    program: role
+    for role, programs in {
+        CHANGE: "mv cp rm rmdir mkdir touch ln chmod chown chgrp tee dd install patch truncate unzip tar gunzip gzip zip rsync scp kill pkill"
+        " killall export unset alias source useradd usermod userdel passwd crontab mount umount iptables ufw sysctl apply_patch wget",
+        CHECK: "pytest py.test nosetests nose2 tox nox jest vitest mocha ava rspec phpunit ctest mypy pyright pyre flake8 eslint pylint tsc"
+        " shellcheck hadolint markdownlint rubocop golangci-lint black isort prettier stylelint make cmake ninja mvn mvnw gradle gradlew ant"
+        " bazel gcc g++ cc clang clang++ javac rustc ghc runtests run_tests ansible-lint yamllint configure",
+        RUN: "python ipython node ruby perl php rscript julia java bash sh zsh ts-node tsx uvicorn gunicorn flask streamlit sqlite3 psql mysql",
+        ASK: "sleep wait ps pgrep jobs top htop squeue sacct qstat nvidia-smi",
+        SEARCH: "grep egrep fgrep zgrep rg ag ack find fd locate which whereis select-string",
+        LIST: "ls dir tree du df lsof get-childitem",
+        READ: "cat head tail less more nl wc awk gawk cut sort uniq diff cmp stat file xxd od hexdump strings pwd printenv whoami id uname date"
+        " hostname jq yq echo printf type get-content cd sed curl history man strace ltrace objdump readelf nm gdb openssl base64 md5sum sha256sum",
+    }.items()
+    for program in programs.split()
+}
+"""The role of a program that a shell starts."""
+_INSTALLS = "install i add uninstall remove rm update upgrade sync ci get init create purge link set mod cache autoremove"
+_SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
+    program: {sub: role for role, subs in roles.items() for sub in subs.split()}
+    for programs, roles in {
+        "git": {
+            CHANGE: "add commit checkout switch reset restore stash apply am cherry-pick merge rebase pull push rm mv clean clone init revert"
+            " config submodule fetch",
+            READ: "diff log show status blame rev-parse describe ls-files shortlog reflog",
+            LIST: "branch tag remote ls-tree",
+            SEARCH: "grep bisect",
+        },
+        "pip pip3 uv pipx conda mamba poetry pdm gem brew dnf yum apk snap apt apt-get aptitude dpkg composer opam pacman": {
+            CHANGE: _INSTALLS + " -s -sy -syu -i",
+            READ: "show list freeze search policy view info check outdated index",
+            RUN: "run",
+        },
+        "npm pnpm yarn bun npx bunx": {
+            CHANGE: _INSTALLS,
+            CHECK: "test t check lint build typecheck type-check compile tsc verify jest vitest mocha eslint mypy",
+            READ: "ls list view outdated why info",
+            RUN: "start run exec dlx run-script",
+        },
+        "go cargo dotnet swift deno zig stack cabal lein sbt mix flutter dart rake nx turbo": {
+            CHECK: "test vet build check clippy lint fmt analyze nextest bench",
+            CHANGE: "install add get mod init new remove update",
+            RUN: "run",
+        },
+        "docker podman": {
+            CHANGE: "run rm rmi stop start restart up down create exec cp kill pull push tag build commit compose",
+            ASK: "ps logs inspect stats",
+            LIST: "images",
+        },
+        "kubectl oc": {
+            CHANGE: "apply create delete patch scale edit set replace label annotate expose run",
+            ASK: "get describe wait logs top rollout",
+        },
+        "helm": {CHANGE: "install upgrade uninstall rollback", LIST: "list ls", CHECK: "lint template"},
+        "terraform tofu": {CHANGE: "apply destroy import", CHECK: "validate plan fmt", READ: "show output"},
+        "systemctl service": {CHANGE: "start stop restart reload enable disable", ASK: "status is-active"},
+        "gh": {ASK: "run pr workflow checks", READ: "issue api repo"},
+        "ruff": {CHECK: "check format"},
+        "nginx": {CHECK: "-t"},
+    }.items()
+    for program in programs.split()
+}
+"""The roles of the words after a program that has many functions."""
+_MODULES = re.compile(r"(?:pytest|unittest|nose\d?|tox|nox|mypy|pyright|flake8|pylint|ruff|black|isort|py_compile|compileall|doctest|coverage|build)$")
+_TEST_FILE = re.compile(r"(?:^|/)(?:runtests?|run_tests?|test|tests|check|build|configure|gradlew|mvnw)\w*(?:\.\w+)?$|(?:_tests?|\.test|\.spec)\.\w+$")
+_SCRIPT = re.compile(r"^\.{0,2}/|\.(?:sh|py|rb|pl|js|mjs|ts)$")
+_PREFIXES = frozenset("sudo env time nohup xargs exec command then do else ! if while stdbuf nice".split())
+_SPLITS = re.compile(r"&&|\|\||[;|&\n(){}]")
+_SENDS = re.compile(r"-X\s*(?:POST|PUT|PATCH|DELETE)|--request[ =](?:POST|PUT|PATCH|DELETE)|\s(?:-d|-F|-o|-O|-T)\s|--data|--form|--output|--upload")
+MAX_PARTS = 24
+"""Parts of a command that are read."""
 _WRITES_FILE = re.compile(r"(?<![\d&=<-])>>?\s*(?!/dev/|&)[\w./~\"'$-]|(?<![&=<-])1>\s*(?!/dev/|&)[\w./~\"'$-]")
 _WRITES_BY_CODE = re.compile(
     r"\bopen\([^)]{0,200},\s*(?:mode=)?['\"][wax]|\.write(?:_text|_bytes|lines)?\(|\.to_(?:csv|json|parquet|excel|pickle)\(|\.save(?:fig|_pretrained)?\("
     r"|\bos\.(?:remove|rename|makedirs|mkdir|unlink|replace)\(|\bshutil\.|\bwriteFile(?:Sync)?\(|\.dump\(|\.extractall\("
 )
 _ASSIGNS = re.compile(r"^[ \t]*(?:(?:const|let|var)\s+)?[\w.\[\]'\", ()]{1,80}?\s*(?:[-+*/%|&^]|//|\*\*)?=(?!=)|^\s*(?:def|class|import|from|function)\s", re.M)
-_CHECKS = re.compile(
-    _START + r"(?:(?:pytest|py\.test|nosetests|nose2|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|mypy|pyright|pyre|flake8|eslint|pylint"
-    r"|tsc|shellcheck|hadolint|markdownlint|rubocop|golangci-lint|clippy|black|isort|prettier|stylelint|make|cmake|ninja|mvn|mvnw|gradle|gradlew"
-    r"|ant|bazel|gcc|g\+\+|cc|clang|clang\+\+|javac|rustc|ghc|runtests\S*|run_tests\S*|ansible-lint|yamllint)\b"
-    r"|ruff\s+(?:check|format\s+--check)|(?:npx|bunx|pnpm\s+(?:exec|dlx)|yarn\s+(?:exec|dlx)|uv\s+run|poetry\s+run|pipenv\s+run|bundle\s+exec|python[\d.]*\s+-m)\s+(?:-\S+\s+)*"
-    r"(?:pytest|unittest|nose|tox|nox|jest|vitest|mocha|ava|rspec|mypy|pyright|flake8|eslint|pylint|tsc|ruff|prettier|black|isort|py_compile|compileall|doctest|coverage|build)\b"
-    r"|(?:npm|yarn|pnpm|bun)\s+(?:run\s+|run-script\s+)?(?:-\S+\s+)*(?:test|check|lint|build|typecheck|type-check|compile|tsc|verify|ci:\S+|t)\b"
-    r"|(?:go|cargo|dotnet|swift|deno|zig|stack|cabal|lein|sbt|mix|flutter|dart|rake|nx|turbo)\s+(?:\S+\s+)?(?:test|vet|build|check|clippy|lint|fmt|analyze|nextest)\b"
-    r"|python[\d.]*\s+\S*(?:manage\.py\s+test|runtests?\S*|setup\.py\s+(?:test|build)|test\S*\.py|\S+_tests?\.py)|node\s+--(?:check|test)|bash\s+-n|terraform\s+(?:validate|plan)"
-    r"|nginx\s+-t|\./(?:test|run_test|runtest|check|build|gradlew|mvnw|configure)\S*|git\s+diff\s+--check)"
-)
-_RUNS = re.compile(
-    _START + r"(?:python[\d.]*|ipython|node|deno|bun|ruby|perl|php|Rscript|julia|java|bash|sh|zsh|npx|ts-node|tsx|\./\S+|go\s+run|cargo\s+run|dotnet\s+run"
-    r"|npm\s+(?:start|run)|yarn\s+(?:start|run)|uvicorn|gunicorn|flask|streamlit|sqlite3|psql|mysql|uv\s+run|poetry\s+run|[\w./-]+\.(?:sh|py|rb|pl))(?=\s|$)"
-)
-_ASKS = re.compile(
-    _START + r"(?:sleep\s+[\d.]+|wait\b|ps\b|pgrep\b|jobs\b|top\b|htop\b|squeue\b|sacct\b|qstat\b|nvidia-smi\b|docker\s+(?:ps|logs|inspect|stats)\b|docker\s+compose\s+(?:ps|logs)\b"
-    r"|kubectl\s+(?:-\S+\s+\S+\s+)*(?:get|describe|wait|logs|top|rollout\s+status)\b|systemctl\s+(?:status|is-active)\b|gh\s+(?:run|pr|workflow)\s+(?:view|watch|checks|list)\b"
-    r"|aws\s+\S+\s+(?:describe|wait|get)\S*|gcloud\s+.*\b(?:describe|list)\b|tail\s+-f)"
-)
-_SEARCHES = re.compile(_START + r"(?:grep|egrep|fgrep|rg|ag|ack|find|fd|locate|git\s+grep|which|whereis|type|Select-String)\b")
-_LISTS = re.compile(_START + r"(?:ls|dir|tree|du|df|lsof|Get-ChildItem|git\s+(?:branch|tag|remote|stash\s+list))\b")
-_READS = re.compile(
-    _START + r"(?:cat(?!\s*(?:>|<<))|head|tail|less|more|nl|wc|sed\s+-n|awk|cut|sort|uniq|diff|stat|file|xxd|od|hexdump|strings|pwd|env|printenv|whoami|id|uname|date|hostname"
-    r"|git\s+(?:diff|log|show|status|blame|rev-parse|describe|ls-files)|jq|yq|echo|printf|type|Get-Content|pip3?\s+(?:show|list|freeze)|npm\s+(?:ls|list|view|outdated)|cd)\b"
-)
 _SQL_READS = re.compile(r"\s*(?:--[^\n]*\n\s*)*\(?\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN|WITH|PRAGMA|\\d|TABLE|VALUES)\b", re.IGNORECASE)
 _SQL_CHANGES = re.compile(
     r"(?:^|;|\bAS\s*\()\s*(?:INSERT\s+INTO|INSERT\s+OR|UPDATE\s+\S+\s+SET|DELETE\s+FROM|MERGE\s+INTO|REPLACE\s+INTO|UPSERT|CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\w*\s+|UNIQUE\s+)?"
@@ -113,8 +144,8 @@ _SQL_CHANGES = re.compile(
 _PATCH = re.compile(r"\*\*\* (?:Begin Patch|Update File|Add File|Delete File)")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"")
 _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
-_SEVERAL = re.compile(r"&&|;|\n|\|\|")
 _CD = re.compile(r"\A\s*cd\s+[^\n;&|]+(?:&&|;|\n)")
+_SEVERAL = re.compile(r"&&|;|\n|\|\|")
 _INTERPRETER = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|bash|sh|psql|sqlite3|mysql)\b[^|;&\n]*$")
 
 
@@ -221,8 +252,8 @@ def _of_command(command: str) -> frozenset[str]:
         return frozenset((CHANGE,)) if _SQL_CHANGES.search(command) else frozenset((READ,))
     lines, script = _without_documents(command)
     bare = _QUOTED.sub('""', lines)
-    roles = {role for role, pattern in _BY_COMMAND if pattern.search(bare)}
-    if _WRITES_FILE.search(bare) or _PATCH.search(command):
+    roles = {role for part in _SPLITS.split(bare)[:MAX_PARTS] if (role := _of_part(part.split()))}
+    if _WRITES_FILE.search(bare) or "*** " in command and _PATCH.search(command):
         roles.add(CHANGE)
     if RUN in roles and (_WRITES_BY_CODE.search(script or command) or _SQL_CHANGES.search(command)):
         roles.add(CHANGE)
@@ -233,9 +264,49 @@ def _of_command(command: str) -> frozenset[str]:
     return frozenset(roles)
 
 
-_BY_COMMAND = (
-    (CHANGE, _CHANGES), (CHECK, _CHECKS), (RUN, _RUNS), (ASK, _ASKS), (SEARCH, _SEARCHES), (LIST, _LISTS), (READ, _READS),
-)  # fmt: skip
+def _of_part(words: list[str]) -> str:
+    """Return the role of one part of a command, by its program and the words after it."""
+    at = 0
+    while at < len(words) and (words[at].lower() in _PREFIXES or "=" in words[at][1:] and words[at][:1].isalpha() or words[at] in ("-n", "-S", "-u")):
+        at += 1
+    if at < len(words) and words[at] == "timeout":
+        at += 2
+    if at >= len(words):
+        return ""
+    path, rest = words[at], words[at + 1 : at + 8]
+    name = path.rsplit("/", 1)[-1].lower()
+    if name.startswith("python") or name in ("pypy", "pypy3"):
+        return _of_python(rest)
+    if known := _SUBCOMMANDS.get(name):
+        return _of_subcommand(known, rest)
+    if name in ("sed", "perl") and any(word.startswith("-") and not word.startswith("--") and "i" in word.lower() for word in rest[:3]):
+        return CHANGE
+    if name == "curl" and _SENDS.search(f" {' '.join(words[at + 1:])} "):
+        return CHANGE
+    if name in ("node", "bash", "sh") and rest[:1] in (["--check"], ["--test"], ["-n"]):
+        return CHECK
+    if _SCRIPT.search(path):
+        return CHECK if _TEST_FILE.search(path) else RUN
+    return _PROGRAMS.get(name, "")
+
+
+def _of_python(rest: list[str]) -> str:
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        if rest[1] == "pip":
+            return _of_subcommand(_SUBCOMMANDS["pip"], rest[2:])
+        return CHECK if _MODULES.match(rest[1]) else RUN
+    if rest and (_TEST_FILE.search(rest[0]) or (rest[0].endswith(("manage.py", "setup.py")) and rest[1:2] in (["test"], ["build"]))):
+        return CHECK
+    return RUN
+
+
+def _of_subcommand(known: Mapping[str, str], rest: list[str]) -> str:
+    """Return the role of the first word that has one; that of a later word if the first one only starts another."""
+    found = [known[word.lower()] for word in rest if word.lower() in known]
+    if found[:1] == [RUN]:
+        later = [role for role in found[1:] if role != CHANGE] or [_of_part(rest[1:])]
+        return later[0] or RUN
+    return found[0] if found else ""
 
 
 def _without_documents(command: str) -> tuple[str, str]:

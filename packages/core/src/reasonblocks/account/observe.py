@@ -270,8 +270,10 @@ def _is_same_result(call: _Call, since: Sequence[Action], before: Account) -> bo
 
 
 def _looks_after_refusal(call: _Call, last: Action, before: Account) -> bool:
-    """Return True for the first look at something since a change was refused."""
-    return call.kind.looks and any(action.flags & REFUSED for action in before.actions if action.step > last.step)
+    """Return True for the first look at something since a change, not made before, was refused."""
+    known = {action.call for action in before.actions if action.step <= last.step}
+    since = [action for action in before.actions if action.step > last.step and action.flags & REFUSED]
+    return call.kind.looks and any(action.call not in known for action in since)
 
 
 def _fails_again(call: _Call, before: Account) -> bool:

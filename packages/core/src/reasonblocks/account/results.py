@@ -268,7 +268,7 @@ def _ends_raised(text: str) -> bool:
 _RED = re.compile(
     r"^(?:FAIL|--- FAIL)\b|(?<!\b0 )\bFAILED\b(?! ?[=:] ?0)|\b[1-9]\d* (?:tests? |specs? |examples?, )?(?:failed|failures?|failing)\b"
     r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED|^BUILD FAILED|^\[ERROR\] |\bBUILD FAILURE\b"
-    r"|\bFound [1-9]\d* errors?\b|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:|^error(?:\[E\d+\])?: |^make: \*\*\* "
+    r"|\bFound [1-9]\d* errors?\b|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:|^(?:[\w.-]+: )?error(?:\[E\d+\])?: |^make: \*\*\* "
     r"|^npm (?:ERR!|error) |^ERROR: (?!pip's dependency)",
     re.MULTILINE,
 )

@@ -43,27 +43,29 @@ _DIGITS_FIRST = re.compile(
 )
 """Times, durations, addresses, hashes, ids and epochs that begin with a digit."""
 _LETTERS_FIRST = re.compile(
-    r"\b(?:[a-f][0-9a-f]*\d[0-9a-f]{5,}(?:-[0-9a-f]{4,})*\b|[a-f]{2,8}\d[0-9a-f]{4,}(?:-[0-9a-f]{4,})+\b)"
+    r"[a-f](?<!\w.)(?=[0-9a-f]*\d)[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b"
 )
 """Hashes and ids that begin with a letter."""
 _PATHS = re.compile(r"/(?:tmp|var/folders|var/tmp|dev/shm|private/tmp)/[^\s'\"`,;:)\]}>]*|\btmp[._]?(?=\w*\d)[A-Za-z0-9_]{6,}\b")
 _PORTS = re.compile(r"(?<=localhost:)\d+|(?<=127\.0\.0\.1:)\d+|(?<=0\.0\.0\.0:)\d+|(?<=\[::1\]:)\d+|(?<=\[::\]:)\d+")
-_KEYED = re.compile(
-    r"\b((?:[a-z]+[_ -]?)?(?:time|times|took|elapsed|duration|latency|uptime|age|timestamp|ts|time_?ms|wall[_ ]?time|date|at|cost_ms"
+_HOSTS = ("localhost:", "127.0.0.1:", "0.0.0.0:", "[::1]:", "[::]:")
+_VALUE = re.compile(r"[:=#][\"']?\s{0,2}[\"'#]?(?=[\w.+-]{0,20}\d)[\w.:+/-]+")
+"""A value with a digit, after the mark that separates it from its name."""
+_NAMED = re.compile(
+    r"(?:time|times|took|elapsed|duration|latency|uptime|age|timestamp|ts|date|at|ms|secs?|seconds|millis|us|ns"
     r"|(?:chunk|request|trace|span|correlation|session|process|task|job|run|call|message|event|operation|invocation|response"
-    r"|execution|transaction|cell|container|thread|worker|batch|build|log|query|object|instance|snapshot)[_ -]?id|request|pid|ppid"
-    r"|nonce|etag|token|cursor|seed|hash|checksum|digest|uuid|guid|port|attempt|try|retry|retries|tries|iteration|seq|sequence"
-    r"|seq_?no|revision|generation|version_?id|resource_?version|last_?modified|expires(?:_?(?:in|at))?|updated_?at|created_?at"
-    r"|(?:elapsed|duration|took|latency|time|timeout|uptime|execution|response)_?(?:ms|s|secs?|seconds?|millis|us|ns)))"
-    r"([\"']?\s{0,2}(?:[:=#]|is|was)?\s{0,2}#?[\"']?)(?=[\w.:+-]*\d)[\w.:+/-]+",
+    r"|execution|transaction|cell|container|thread|worker|batch|build|log|query|object|instance|snapshot|version)[_ -]?id|request"
+    r"|pid|ppid|nonce|etag|token|cursor|seed|hash|checksum|digest|uuid|guid|port|attempt|try|retry|retries|tries|iteration|seq|sequence"
+    r"|seq_?no|revision|generation|resource_?version|last_?modified|expires(?:_?(?:in|at))?)[\"']?\s{0,2}\Z",
     re.IGNORECASE,
 )
-"""A value after a name that promises a new one each time. Its name stays."""
-_KEYS = (
-    "time", "took", "elapsed", "duration", "latency", "age", "stamp", "ts", "date", " at", "_at", "id", "request", "nonce", "etag",
-    "token", "cursor", "seed", "hash", "sum", "digest", "port", "attempt", "tr", "iteration", "seq", "revision", "version", "modified",
-    "expires",
-)  # fmt: skip
+"""The end of a name that promises a new value each time."""
+_BESIDE = re.compile(r"\d(?<=[A-Za-z] \d)[\w-]*|\d(?<=[A-Za-z] #\d)[\w-]*")
+"""A number with only a blank after its name."""
+_NAMED_BESIDE = re.compile(
+    r"(?:\b|_)(?:attempt|try|retry|pid|port|took|iteration|id|request|session|process|job|token|seed) #?\Z", re.IGNORECASE
+)
+_NAME_LENGTH = 28
 _PICTURE = re.compile(r"\[(?:audio|document|file|image|video) [^\]\n]+\]")
 _SPACES = re.compile(r"[ \t]+")
 _DIGITS = b"0123456789"
@@ -117,11 +119,23 @@ def masked(text: str, values: Iterable[str] = ()) -> str:
         text = _PATHS.sub("#", text)
     if not _has_digit(text):
         return pictures + text
-    lower = text.lower()
-    if any(map(lower.__contains__, _KEYS)):
-        text = _KEYED.sub(r"\1\2#", text)
-    text = _LETTERS_FIRST.sub("#", _DIGITS_FIRST.sub("#", _PORTS.sub("#", text)))
+    text = _VALUE.sub(_without_value, text)
+    text = _BESIDE.sub(_without_number, text)
+    if any(map(text.__contains__, _HOSTS)):
+        text = _PORTS.sub("#", text)
+    text = _LETTERS_FIRST.sub("#", _DIGITS_FIRST.sub("#", text))
     return pictures + text
+
+
+def _without_value(found: re.Match[str]) -> str:
+    start = found.start()
+    name = found.string[max(0, start - _NAME_LENGTH) : start]
+    return f"{found[0][0]}#" if _NAMED.search(name) else found[0]
+
+
+def _without_number(found: re.Match[str]) -> str:
+    start = found.start()
+    return "#" if _NAMED_BESIDE.search(found.string[max(0, start - _NAME_LENGTH) : start]) else found[0]
 
 
 def _has_digit(text: str) -> bool:
@@ -147,7 +161,9 @@ def result_digest(text: str, values: Sequence[str] = (), *, listed: bool = False
         rest = text[HEAD:-TAIL][:MIDDLE]
         middle = crc32(rest.encode("utf-8", "replace").translate(None, _DIGITS))
         text = f"{text[:HEAD]}\n{text[-TAIL:]}"
-    text = _SPACES.sub(" ", masked(text, values))
+    text = masked(text, values)
+    if "  " in text or "\t" in text:
+        text = _SPACES.sub(" ", text)
     if listed and (lines := items_of(text)):
         return (sum(map(hash_of, lines)) ^ middle) & BITS
     return hash_of(text) ^ middle & BITS
@@ -168,6 +184,6 @@ def line_digest(line: str, values: Sequence[str] = ()) -> int:
     return hash_of(_NUMBER.sub("#", _FRAGMENT.sub("'…'", masked(line, values))).strip().lower()) or 1
 
 
-_FRAGMENT = re.compile(r"'[^'\n]{25,}(?:'|$)|\"[^\"\n]{25,}(?:\"|$)|`[^`\n]{25,}(?:`|$)|near '.*")
+_FRAGMENT = re.compile(r"'(?=[^'\n]*\s)[^'\n]{25,}(?:'|$)|\"(?=[^\"\n]*\s)[^\"\n]{25,}(?:\"|$)|`(?=[^`\n]*\s)[^`\n]{25,}(?:`|$)|near '.*")
 """A quoted part of the call in its error."""
 _NUMBER = re.compile(r"(?<![A-Za-z_])\d+")
