@@ -1,4 +1,5 @@
-"""Decides what a call does: it changes, checks, runs, reads, lists, searches or asks; by role, name, argument, command."""
+"""Decides what a call does: it changes, checks, runs, reads, lists, searches or asks; by role, name, argument,"
+" command."""
 
 from __future__ import annotations
 
@@ -29,12 +30,15 @@ _VERBS: Mapping[str, str] = {
     verb: role
     for role, verbs in {
         NOTE: "think todo todos todowrite plan",
-        CHANGE: "edit write replace insert patch overwrite apply create append rename update delete modify save send add remove"
-        " move set put post book cancel return refund pay transfer buy purchase reserve upload install uninstall restore copy"
+        CHANGE: "edit write replace insert patch overwrite apply create append rename update delete modify save send"
+        " add remove"
+        " move set put post book cancel return refund pay transfer buy purchase reserve upload install uninstall"
+        " restore copy"
         " commit push merge publish reply forward invite assign grant revoke enable disable deploy register subscribe"
         " unsubscribe clear reset exchange submit drop rollback upsert alter sed git",
         CHECK: "test tests pytest lint verify validate check checks typecheck compile build",
-        READ: "read view get open cat show fetch describe load inspect retrieve display print head tail screenshot snapshot",
+        READ: "read view get open cat show fetch describe load inspect retrieve display print head tail screenshot"
+        " snapshot",
         LIST: "list ls tree dir",
         SEARCH: "search find grep query glob lookup browse locate",
         ASK: "wait poll sleep",
@@ -49,7 +53,8 @@ _ACTS_IN = ("command", "action", "operation", "op", "method", "subcommand", "act
 """Arguments whose one word says what a tool with many functions does."""
 _COMMAND_KEYS = ("command", "cmd", "input", "code", "query", "script", "sql", "statement", "chars")
 _HANDLES = re.compile(
-    r"(?:^|_)(?:session|process|pid|shell|bash|job|task|terminal|run|command|build|deployment|operation|execution|exec)(?:_?id)?$",
+    r"(?:^|_)(?:(?:session|process|shell|bash|job|task|terminal|run|command|build|deployment|operation|execution|exec|cell)_?id"
+    r"|pid|session|job|process)$",
     re.IGNORECASE,
 )
 _CONTENT = ("chars", "input", "text", "keys", "data", "stdin")
@@ -59,33 +64,44 @@ _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PROGRAMS: Mapping[str, str] = {
     program: role
     for role, programs in {
-        CHANGE: "mv cp rm rmdir mkdir touch ln chmod chown chgrp tee dd install patch truncate unzip tar gunzip gzip zip rsync scp kill pkill"
-        " killall export unset alias source useradd usermod userdel passwd crontab mount umount iptables ufw sysctl apply_patch wget",
-        CHECK: "pytest py.test nosetests nose2 tox nox jest vitest mocha ava rspec phpunit ctest mypy pyright pyre flake8 eslint pylint tsc"
-        " shellcheck hadolint markdownlint rubocop golangci-lint black isort prettier stylelint make cmake ninja mvn mvnw gradle gradlew ant"
+        CHANGE: "mv cp rm rmdir mkdir touch ln chmod chown chgrp tee dd install patch truncate unzip tar gunzip gzip"
+        " zip rsync scp kill pkill"
+        " killall export unset alias source useradd usermod userdel passwd crontab mount umount iptables ufw sysctl"
+        " apply_patch wget",
+        CHECK: "pytest py.test nosetests nose2 tox nox jest vitest mocha ava rspec phpunit ctest mypy pyright pyre"
+        " flake8 eslint pylint tsc"
+        " shellcheck hadolint markdownlint rubocop golangci-lint black isort prettier stylelint make cmake ninja mvn"
+        " mvnw gradle gradlew ant"
         " bazel gcc g++ cc clang clang++ javac rustc ghc runtests run_tests ansible-lint yamllint configure",
-        RUN: "python ipython node ruby perl php rscript julia java bash sh zsh ts-node tsx uvicorn gunicorn flask streamlit sqlite3 psql mysql",
+        RUN: "python ipython node ruby perl php rscript julia java bash sh zsh ts-node tsx uvicorn gunicorn flask"
+        " streamlit sqlite3 psql mysql",
         ASK: "sleep wait ps pgrep jobs top htop squeue sacct qstat nvidia-smi",
         SEARCH: "grep egrep fgrep zgrep rg ag ack find fd locate which whereis select-string",
         LIST: "ls dir tree du df lsof get-childitem",
-        READ: "cat head tail less more nl wc awk gawk cut sort uniq diff cmp stat file xxd od hexdump strings pwd printenv whoami id uname date"
-        " hostname jq yq echo printf type get-content cd sed curl history man strace ltrace objdump readelf nm gdb openssl base64 md5sum sha256sum",
+        READ: "cat head tail less more nl wc awk gawk cut sort uniq diff cmp stat file xxd od hexdump strings pwd"
+        " printenv whoami id uname date"
+        " hostname jq yq echo printf type get-content cd sed curl history man strace ltrace objdump readelf nm gdb"
+        " openssl base64 md5sum sha256sum",
     }.items()
     for program in programs.split()
 }
 """The role of a program that a shell starts."""
-_INSTALLS = "install i add uninstall remove rm update upgrade sync ci get init create purge link set mod cache autoremove"
+_INSTALLS = (
+    "install i add uninstall remove rm update upgrade sync ci get init create purge link set mod cache autoremove"
+)
 _SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
     program: {sub: role for role, subs in roles.items() for sub in subs.split()}
     for programs, roles in {
         "git": {
-            CHANGE: "add commit checkout switch reset restore stash apply am cherry-pick merge rebase pull push rm mv clean clone init revert"
+            CHANGE: "add commit checkout switch reset restore stash apply am cherry-pick merge rebase pull push rm mv"
+            " clean clone init revert"
             " config submodule fetch",
             READ: "diff log show status blame rev-parse describe ls-files shortlog reflog",
             LIST: "branch tag remote ls-tree",
             SEARCH: "grep bisect",
         },
-        "pip pip3 uv pipx conda mamba poetry pdm gem brew dnf yum apk snap apt apt-get aptitude dpkg composer opam pacman": {
+        "pip pip3 uv pipx conda mamba poetry pdm gem brew dnf yum apk snap apt apt-get aptitude dpkg composer opam"
+        " pacman": {
             CHANGE: _INSTALLS + " -s -sy -syu -i",
             READ: "show list freeze search policy view info check outdated index",
             RUN: "run",
@@ -120,25 +136,45 @@ _SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
     for program in programs.split()
 }
 """The roles of the words after a program that has many functions."""
-_MODULES = re.compile(r"(?:pytest|unittest|nose\d?|tox|nox|mypy|pyright|flake8|pylint|ruff|black|isort|py_compile|compileall|doctest|coverage|build)$")
-_TEST_FILE = re.compile(r"(?:^|/)(?:runtests?|run_tests?|test|tests|check|build|configure|gradlew|mvnw)\w*(?:\.\w+)?$|(?:_tests?|\.test|\.spec)\.\w+$")
+_MODULES = re.compile(
+    r"(?:pytest|unittest|nose\d?|tox|nox|mypy|pyright|flake8|pylint|ruff|black|isort|py_compile|compileall|doctest"
+    r"|coverage|build)$"
+)
+_TEST_FILE = re.compile(
+    r"(?:^|/)(?:runtests?|run_tests?|test|tests|check|build|configure|gradlew|mvnw)\w*(?:\.\w+)?$|(?:_tests?|\.test"
+    r"|\.spec)\.\w+$"
+)
 _SCRIPT = re.compile(r"^\.{0,2}/|\.(?:sh|py|rb|pl|js|mjs|ts)$")
 _PREFIXES = frozenset("sudo env time nohup xargs exec command then do else ! if while stdbuf nice".split())
 _SPLITS = re.compile(r"&&|\|\||[;|&\n(){}]")
-_SENDS = re.compile(r"-X\s*(?:POST|PUT|PATCH|DELETE)|--request[ =](?:POST|PUT|PATCH|DELETE)|\s(?:-d|-F|-o|-O|-T)\s|--data|--form|--output|--upload")
+_SENDS = re.compile(
+    r"-X\s*(?:POST|PUT|PATCH|DELETE)|--request[ =](?:POST|PUT|PATCH|DELETE)|\s(?:-d|-F|-o|-O|-T)\s|--data|--form"
+    r"|--output|--upload"
+)
 MAX_PARTS = 24
 """Parts of a command that are read."""
 _WRITES_FILE = re.compile(r"(?<![\d&=<-])>>?\s*(?!/dev/|&)[\w./~\"'$-]|(?<![&=<-])1>\s*(?!/dev/|&)[\w./~\"'$-]")
 _WRITES_BY_CODE = re.compile(
-    r"\bopen\([^)]{0,200},\s*(?:mode=)?['\"][wax]|\.write(?:_text|_bytes|lines)?\(|\.to_(?:csv|json|parquet|excel|pickle)\(|\.save(?:fig|_pretrained)?\("
-    r"|\bos\.(?:remove|rename|makedirs|mkdir|unlink|replace)\(|\bshutil\.|\bwriteFile(?:Sync)?\(|\.dump\(|\.extractall\("
+    r"\bopen\([^)]{0,200},\s*(?:mode=)?['\"][wax]|\.write(?:_text|_bytes|lines)?\(|\.to_(?:csv|json|parquet|excel"
+    r"|pickle)\(|\.save(?:fig|_pretrained)?\("
+    r"|\bos\.(?:remove|rename|makedirs|mkdir|unlink|replace)\(|\bshutil\.|\bwriteFile(?:Sync)?\(|\.dump\("
+    r"|\.extractall\("
 )
-_ASSIGNS = re.compile(r"^[ \t]*(?:(?:const|let|var)\s+)?[\w.\[\]'\", ()]{1,80}?\s*(?:[-+*/%|&^]|//|\*\*)?=(?!=)|^\s*(?:def|class|import|from|function)\s", re.M)
-_SQL_READS = re.compile(r"\s*(?:--[^\n]*\n\s*)*\(?\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN|WITH|PRAGMA|\\d|TABLE|VALUES)\b", re.IGNORECASE)
+_ASSIGNS = re.compile(
+    r"^[ \t]*(?:(?:const|let|var)\s+)?[\w.\[\]'\", ()]{1,80}?\s*(?:[-+*/%|&^]|//|\*\*)?=(?!=)|^\s*(?:def|class|import"
+    r"|from|function)\s",
+    re.M,
+)
+_SQL_READS = re.compile(
+    r"\s*(?:--[^\n]*\n\s*)*\(?\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN|WITH|PRAGMA|\\d|TABLE|VALUES)\b", re.IGNORECASE
+)
 _SQL_CHANGES = re.compile(
-    r"(?:^|;|\bAS\s*\()\s*(?:INSERT\s+INTO|INSERT\s+OR|UPDATE\s+\S+\s+SET|DELETE\s+FROM|MERGE\s+INTO|REPLACE\s+INTO|UPSERT|CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\w*\s+|UNIQUE\s+)?"
-    r"(?:TABLE|INDEX|VIEW|FUNCTION|TRIGGER|SCHEMA|DATABASE|TYPE|EXTENSION|POLICY|ROLE|USER|SEQUENCE|PROCEDURE|MATERIALIZED)|ALTER\s+|DROP\s+|TRUNCATE\s+|GRANT\s+|REVOKE\s+|VACUUM|COMMENT\s+ON"
-    r"|COPY\s+\S+\s+FROM|SET\s+|BEGIN|COMMIT|ROLLBACK)|['\"]\s*(?:INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|CREATE\s+TABLE|ALTER\s+TABLE|DROP\s+TABLE)\b",
+    r"(?:^|;|\bAS\s*\()\s*(?:INSERT\s+INTO|INSERT\s+OR|UPDATE\s+\S+\s+SET|DELETE\s+FROM|MERGE\s+INTO|REPLACE\s+INTO"
+    r"|UPSERT|CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\w*\s+|UNIQUE\s+)?"
+    r"(?:TABLE|INDEX|VIEW|FUNCTION|TRIGGER|SCHEMA|DATABASE|TYPE|EXTENSION|POLICY|ROLE|USER|SEQUENCE|PROCEDURE"
+    r"|MATERIALIZED)|ALTER\s+|DROP\s+|TRUNCATE\s+|GRANT\s+|REVOKE\s+|VACUUM|COMMENT\s+ON"
+    r"|COPY\s+\S+\s+FROM|SET\s+|BEGIN|COMMIT|ROLLBACK)|['\"]\s*(?:INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM"
+    r"|CREATE\s+TABLE|ALTER\s+TABLE|DROP\s+TABLE)\b",
     re.IGNORECASE,
 )
 _PATCH = re.compile(r"\*\*\* (?:Begin Patch|Update File|Add File|Delete File)")
@@ -209,7 +245,11 @@ def _kind(call: ToolCall, command: str) -> Kind:
     act = _act_in(call.arguments)
     if act and role not in (NOTE, ASK):
         role = _role_by_name(act) or role
-    if role in ("", SEARCH, READ, RUN) and command and (_SQL_CHANGES.search(command[:COMMAND_HEAD]) or _PATCH.search(command[:COMMAND_HEAD])):
+    if (
+        role in ("", SEARCH, READ, RUN)
+        and command
+        and (_SQL_CHANGES.search(command[:COMMAND_HEAD]) or _PATCH.search(command[:COMMAND_HEAD]))
+    ):
         role = CHANGE
     return Kind(frozenset((role,)) if role else frozenset(), command=command)
 
@@ -248,12 +288,14 @@ def command_of(call: ToolCall) -> str:
 
 def _of_command(command: str) -> frozenset[str]:
     """Return the roles of a shell's command: several if it does several things."""
-    if _SQL_READS.match(command) or (_SQL_CHANGES.search(command) and "\n" not in command[:20] and command.lstrip()[:1].isupper()):
+    if _SQL_READS.match(command) or (
+        _SQL_CHANGES.search(command) and "\n" not in command[:20] and command.lstrip()[:1].isupper()
+    ):
         return frozenset((CHANGE,)) if _SQL_CHANGES.search(command) else frozenset((READ,))
     lines, script = _without_documents(command)
     bare = _QUOTED.sub('""', lines)
     roles = {role for part in _SPLITS.split(bare)[:MAX_PARTS] if (role := _of_part(part.split()))}
-    if _WRITES_FILE.search(bare) or "*** " in command and _PATCH.search(command):
+    if _WRITES_FILE.search(bare) or ("*** " in command and _PATCH.search(command)):
         roles.add(CHANGE)
     if RUN in roles and (_WRITES_BY_CODE.search(script or command) or _SQL_CHANGES.search(command)):
         roles.add(CHANGE)
@@ -267,7 +309,11 @@ def _of_command(command: str) -> frozenset[str]:
 def _of_part(words: list[str]) -> str:
     """Return the role of one part of a command, by its program and the words after it."""
     at = 0
-    while at < len(words) and (words[at].lower() in _PREFIXES or "=" in words[at][1:] and words[at][:1].isalpha() or words[at] in ("-n", "-S", "-u")):
+    while at < len(words) and (
+        words[at].lower() in _PREFIXES
+        or ("=" in words[at][1:] and words[at][:1].isalpha())
+        or words[at] in ("-n", "-S", "-u")
+    ):
         at += 1
     if at < len(words) and words[at] == "timeout":
         at += 2
@@ -279,9 +325,11 @@ def _of_part(words: list[str]) -> str:
         return _of_python(rest)
     if known := _SUBCOMMANDS.get(name):
         return _of_subcommand(known, rest)
-    if name in ("sed", "perl") and any(word.startswith("-") and not word.startswith("--") and "i" in word.lower() for word in rest[:3]):
+    if name in ("sed", "perl") and any(
+        word.startswith("-") and not word.startswith("--") and "i" in word.lower() for word in rest[:3]
+    ):
         return CHANGE
-    if name == "curl" and _SENDS.search(f" {' '.join(words[at + 1:])} "):
+    if name == "curl" and _SENDS.search(f" {' '.join(words[at + 1 :])} "):
         return CHANGE
     if name in ("node", "bash", "sh") and rest[:1] in (["--check"], ["--test"], ["-n"]):
         return CHECK
@@ -295,7 +343,10 @@ def _of_python(rest: list[str]) -> str:
         if rest[1] == "pip":
             return _of_subcommand(_SUBCOMMANDS["pip"], rest[2:])
         return CHECK if _MODULES.match(rest[1]) else RUN
-    if rest and (_TEST_FILE.search(rest[0]) or (rest[0].endswith(("manage.py", "setup.py")) and rest[1:2] in (["test"], ["build"]))):
+    if rest and (
+        _TEST_FILE.search(rest[0])
+        or (rest[0].endswith(("manage.py", "setup.py")) and rest[1:2] in (["test"], ["build"]))
+    ):
         return CHECK
     return RUN
 

@@ -11,35 +11,44 @@ LINE = 200
 
 _SKIPPED = re.compile(
     r"[\W_]*$|[=\-_*#~.+]{3,}.*[=\-_*#~.+]{3,}$|\+{1,3} \w|\$ |>>> |at \S+ ?\(|File \"|\s*\^+|\s*~*\^"
-    r"|(?:process |command |shell )?(?:exited|exit|return)\b.{0,30}(?:code|status|value)\b.{0,12}$|npm (?:ERR!|error) (?:A complete log|code|errno|$)"
-    r"|Traceback \(most|During handling|The above exception|(?:stdout|stderr|output|error|errors|observation|result)\W{0,3}$|Wall time"
+    r"|(?:process |command |shell )?(?:exited|exit|return)\b.{0,30}(?:code|status|value)\b.{0,12}$|npm (?:ERR!"
+    r"|error) (?:A complete log|code|errno|$)"
+    r"|Traceback \(most|During handling|The above exception|(?:stdout|stderr|output|error|errors|observation"
+    r"|result)\W{0,3}$|Wall time"
     r"|Chunk ID|Process (?:running|exited)|</?\w+>$|warning: |WARN",
     re.IGNORECASE,
 )
 """Rules, traces, wrappers and headings: never the message."""
 _TALLY = re.compile(
-    r"^\W*(?:Tests?|Test Suites|Snapshots|Time|Ran|FAIL(?:ED)?|PASS(?:ED)?|---|OK)\b[:\s].*$"
-    r"|\b\d+ (?:tests? |specs? )?(?:passed|failed|failing|passing|failures?|errors?|skipped|problems?)\b|(?:failures|errors)=\d",
+    r"^(?!.* - )\W*(?:Tests?|Test Suites|Snapshots|Time|Ran|FAIL(?:ED)?|PASS(?:ED)?|---|OK)\b[:\s].*$"
+    r"|\b\d+ (?:tests? |specs? )?(?:passed|failed|failing|passing|failures?|errors?|skipped|problems?)\b|(?:failures"
+    r"|errors)=\d",
     re.IGNORECASE,
 )
 _RAISED = re.compile(r"(?:^|\s)(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure)\b(?:: |$|:$)")
 _STRONG = re.compile(
-    r"^E\s{2,}\S|\berror(?:\[\w+\]|:| TS\d+| C\d+)|\bfatal(?: error)?:|\bpanic(?:ked)?\b|^Error\b|\bERROR:|\bundefined reference\b"
-    r"|\bassert\w*(?:ion)?\b.*(?:==|!=|expected|failed)|^npm (?:ERR!|error) \S|^\s*(?:AssertionError|Expected|expected)\b|\*\*\* "
+    r"^E\s{2,}\S|\berror(?:\[\w+\]|:| TS\d+| C\d+)|\bfatal(?: error)?:|\bpanic(?:ked)?\b|^Error\b|\bERROR:"
+    r"|\bundefined reference\b"
+    r"|\bassert\w*(?:ion)?\b.*(?:==|!=|expected|failed)|^npm (?:ERR!|error) \S|^\s*(?:AssertionError|Expected"
+    r"|expected)\b|\*\*\* "
     r"|\b[EFW]\d{3,4}\b",
 )
 _WEAK = re.compile(
-    r"(?i)\berrors?\b|\bexception\b|\bfail(?:ed|ure|s)?\b|\bnot found\b|\bno such\b|\bcannot\b|\bcan't\b|\bcould not\b|\bcouldn't\b"
-    r"|\bunable\b|\binvalid\b|\bunknown\b|\bdenied\b|\bnot (?:allowed|exist|recognized|permitted|defined|unique|valid|supported)\b"
-    r"|\bmissing\b|\bmust\b|\bunexpected\b|\bdid not\b|\bdoes not\b|\btimed? ?out\b|\brefused\b|\bforbidden\b|\bunauthorized\b"
-    r"|\bdoesn't\b|\bundefined\b|\bmismatch\b|\bdeprecated\b|\bno replacement\b|\bmalformed\b|\bexceeded\b|\brejected\b"
+    r"(?i)\berrors?\b|\bexception\b|\bfail(?:ed|ure|s)?\b|\bnot found\b|\bno such\b|\bcannot\b|\bcan't\b"
+    r"|\bcould not\b|\bcouldn't\b"
+    r"|\bunable\b|\binvalid\b|\bunknown\b|\bdenied\b|\bnot (?:allowed|exist|recognized|permitted|defined|unique|valid"
+    r"|supported)\b"
+    r"|\bmissing\b|\bmust\b|\bunexpected\b|\bdid not\b|\bdoes not\b|\btimed? ?out\b|\brefused\b|\bforbidden\b"
+    r"|\bunauthorized\b"
+    r"|\bdoesn't\b|\bundefined\b|\bmismatch\b|\bdeprecated\b|\bno replacement\b|\bmalformed\b|\bexceeded\b"
+    r"|\brejected\b"
 )
 
 
 def message_line(text: str) -> str:
     """Return the line of a failed result that says why: the last one raised, an error by its form, or a complaint.
 
-    Without one it is the first line with a letter; "" for none.
+    Without one it is the first line with a letter; "" for none, since a tally says nothing of the cause.
     """
     if len(text) > 2 * EDGES:
         text = f"{text[:EDGES]}\n{text[-EDGES:]}"
@@ -52,5 +61,4 @@ def message_line(text: str) -> str:
         for line in said:
             if pattern.search(line[: 2 * LINE]):
                 return line[:LINE]
-    named = [line for line in said if any(map(str.isalpha, line))]
-    return (named or said or lines or [""])[0][:LINE]
+    return next((line for line in said if any(map(str.isalpha, line))), "")[:LINE]

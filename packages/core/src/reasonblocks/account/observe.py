@@ -37,7 +37,7 @@ from ..types.account import (
 )
 from ..util.json import canonical
 from ..util.text import ends
-from .calls import ASK, CHANGE, CHECK, FINISH, NOTE, READ, RUN, Kind, kind_of
+from .calls import FINISH, LIST, NOTE, RUN, SEARCH, Kind, kind_of
 from .message import message_line
 from .results import Reading, read
 from .sameness import call_text, hash_of, items_of, line_digest, masked, own_values, result_digest, values_in
@@ -61,6 +61,8 @@ UNMOVED = 8
 """Equal answers of something that runs from which on asking is dead."""
 ITEMS_KEPT, SEEN = 240, 0.9
 """Lines of lists that are remembered, and the share of known ones at which a list brings nothing."""
+LISTED = 4_000
+"""Characters of the longest list whose lines are compared."""
 CHECK_LOOP = 4
 """The same end of the same check, each after a change, from which on it is told."""
 SERIES = 10
@@ -69,7 +71,9 @@ ATOM = 40
 """Characters of the longest value that a series tries."""
 MAX_SHAPES = 4
 IDS_KEPT, MAX_IDS = 3, 6
-_ONCE = frozenset("send pay refund book cancel transfer buy purchase return exchange post reply forward invite reserve".split())
+_ONCE = frozenset(
+    "send pay refund book cancel transfer buy purchase return exchange post reply forward invite reserve".split()
+)
 """Verbs of acts that are done once: the same one again is dead also after another change."""
 
 
@@ -131,7 +135,17 @@ def observe(step: Step, account: Account, index: int, tool_roles: Mapping[str, s
         letter, now_due, after = _judged(call, after, account, index)
         letters.append(letter)
         due = due or now_due
-        actions.append(Action(index, call.tool, call.call, call.result, call.exact, call.line, call.flags | PARALLEL * (len(calls) > 1)))
+        actions.append(
+            Action(
+                index,
+                call.tool,
+                call.call,
+                call.result,
+                call.exact,
+                call.line,
+                call.flags | PARALLEL * (len(calls) > 1),
+            )
+        )
     letter = letters[-1] if letters and all(letters) else ""
     looked = bool(calls) and all(call.kind.looks for call in calls)
     did = Did(
@@ -174,11 +188,19 @@ def _calls(step: Step, tool_roles: Mapping[str, str]) -> Sequence[_Call]:
         said = ToolCall(id="", name="", arguments=text)
         return [_call(said, _joined(step.tool_results), Kind(frozenset()))]
     by_id: dict[str, ToolResult] = {result.call_id: result for result in step.tool_results}
-    left = [*step.tool_results] if len(by_id) < len(step.tool_results) or not by_id.keys() & {call.id for call in calls} else None
+    left = (
+        [*step.tool_results]
+        if len(by_id) < len(step.tool_results) or not by_id.keys() & {call.id for call in calls}
+        else None
+    )
     if len(calls) == 1:
         return [_call(calls[0], _joined(step.tool_results), kind_of(calls[0], tool_roles))]
     return [
-        _call(call, (left[at] if at < len(left) else None) if left is not None else by_id.get(call.id), kind_of(call, tool_roles))
+        _call(
+            call,
+            (left[at] if at < len(left) else None) if left is not None else by_id.get(call.id),
+            kind_of(call, tool_roles),
+        )
         for at, call in enumerate(calls)
     ]
 
@@ -187,15 +209,17 @@ def _joined(results: Sequence[ToolResult]) -> ToolResult | None:
     if len(results) <= 1:
         return results[0] if results else None
     flags = [result.is_error for result in results if result.is_error is not None]
-    return ToolResult(call_id="", output="\n".join([result.output for result in results]), is_error=any(flags) if flags else None)
+    return ToolResult(
+        call_id="", output="\n".join([result.output for result in results]), is_error=any(flags) if flags else None
+    )
 
 
 def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
     reading = read(result, kind=kind) if result is not None else Reading("")
     values = own_values([call])
-    listed = kind.looks
+    listed = not kind.roles.isdisjoint((LIST, SEARCH))
     text = reading.text
-    items = [hash_of(line) & 0xFFFF for line in items_of(text[:4_000])] if listed else []
+    items = [hash_of(line) & 0xFFFF for line in items_of(text)] if listed and len(text) <= LISTED else []
     line = line_digest(message_line(text), values) if reading.failed else 0
     name = call.name
     return _Call(
@@ -217,7 +241,7 @@ def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
 
 def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str, str, Account]:
     """Return the letter of a call, what is due, and the account with what it changed. `before` is that of the turn."""
-    roles, reading = call.kind.roles, call.reading
+    roles = call.kind.roles
     if NOTE in roles:
         same = any(action.call == call.call and action.step >= before.mark for action in before.actions)
         return ("A" if same else ""), "", now
@@ -230,7 +254,7 @@ def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str
     letter = _letter(call, before, index, made=made) if call.has_result or not call.tool_name else ""
     now, series_due, in_series = _with_series(call, now)
     if in_series and letter == "B":
-        letter = "" if now.series.count < SERIES else "B"
+        letter = "" if now.series.tried < SERIES else "B"
     now = _with_vain(call, now, before)
     if not letter and _is_vain_again(call, now):
         letter = "C"
@@ -312,13 +336,15 @@ def _with_series(call: _Call, now: Account) -> tuple[Account, str, bool]:
     reading, series = call.reading, now.series
     if call.kind.shell or not (reading.failed or reading.nothing):
         return now, "", False
-    line = call.line or line_digest(masked(message_line(reading.text), own_values([ToolCall(id="", name="", arguments=call.arguments)])))
+    line = call.line or line_digest(
+        masked(message_line(reading.text), own_values([ToolCall(id="", name="", arguments=call.arguments)]))
+    )
     shapes = _shapes(call)
     shared = tuple([shape for shape in shapes if shape in series.shapes])
     new = not any(action.call == call.call for action in now.actions)
     if shared and new and line == series.line:
-        count = series.count + 1
-        return replace(now, series=Series(shared, line, count)), "series" if count == SERIES else "", True
+        tried = series.tried + 1
+        return replace(now, series=Series(shared, line, tried)), "series" if tried == SERIES else "", True
     return replace(now, series=Series(shapes, line, 1)), "", False
 
 
@@ -328,9 +354,8 @@ def _shapes(call: _Call) -> tuple[int, ...]:
     if not isinstance(given, Mapping):
         given = {"": given}
     atoms = [name for name, value in given.items() if _is_atom(value)][:MAX_SHAPES]
-    return tuple([
-        hash_of(f"{call.tool} {name} {canonical({key: value for key, value in given.items() if key != name})}") for name in atoms
-    ])  # fmt: skip
+    rest = [{key: value for key, value in given.items() if key != name} for name in atoms]
+    return tuple([hash_of(f"{call.tool} {name} {canonical(others)}") for name, others in zip(atoms, rest, strict=True)])
 
 
 def _is_atom(value: JSON) -> bool:
@@ -346,7 +371,13 @@ def _with_check(call: _Call, now: Account, before: Account, index: int, *, made:
     if call.reading.checked and not call.kind.looks:
         line = call.line if call.reading.failed else 0
         row, where = 1, 0
-        if check is not None and line and check.line == line and (check.call == call.call or made) and (check.since or made):
+        if (
+            check is not None
+            and line
+            and check.line == line
+            and (check.call == call.call or made)
+            and (check.since or made)
+        ):
             where = check.place if not made or check.place in (0, place) else -1
             row = check.row + 1 if where >= 0 else 2
         return replace(now, check=Check(index, call.call, line, call.reading.failed, row, max(0, where)))
@@ -366,7 +397,15 @@ def _place(call: _Call) -> int:
     given = call.arguments
     if isinstance(given, Mapping):
         for name, value in given.items():
-            if isinstance(value, str) and str(name).lower() in ("path", "file", "file_path", "filename", "file_name", "notebook_path", "target_file"):
+            if isinstance(value, str) and str(name).lower() in (
+                "path",
+                "file",
+                "file_path",
+                "filename",
+                "file_name",
+                "notebook_path",
+                "target_file",
+            ):
                 return hash_of(value.rsplit("/", 1)[-1]) or 1
     for word in call.kind.command[:1_000].split():
         name = word.strip("'\"").rsplit("/", 1)[-1]

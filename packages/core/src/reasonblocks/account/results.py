@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..types import JSON, ToolResult
@@ -24,7 +24,19 @@ TAIL = 1_500
 AFTER_RAISED = 300
 """Characters of output after a traceback up to which it is what the call ended with."""
 
-_TEXT_KEYS = ("text", "output", "stdout", "result", "results", "content", "data", "observation", "body", "value", "message")
+_TEXT_KEYS = (
+    "text",
+    "output",
+    "stdout",
+    "result",
+    "results",
+    "content",
+    "data",
+    "observation",
+    "body",
+    "value",
+    "message",
+)
 """Keys of a wrapper whose only text is the result, by precedence."""
 _ERROR_KEYS = ("error", "errors", "exception", "stderr", "detail", "reason")
 _BOOKKEEPING = frozenset(
@@ -36,13 +48,17 @@ _BOOKKEEPING = frozenset(
 _CODE_KEYS = frozenset(("exit_code", "exitcode", "returncode", "return_code", "exit_status"))
 _FAILED_STATES = frozenset("error failed failure fail errored exception denied rejected unauthorized forbidden".split())
 _EXIT = re.compile(
-    r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?|[Rr]eturn(?:ed)?)"
+    r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?"
+    r"|[Rr]eturn(?:ed)?)"
     r"[ _]?(?:code|status)?[:= ]{1,3}(?:code |status )?(-?\d+)\b"
 )
-_EXIT_LINE = re.compile(r"^[\W_]*(?:process |command |shell )?(?:exited|exit|return)\b[^\n]{0,40}?(-?\d+)\W*$", re.I | re.M)
+_EXIT_LINE = re.compile(
+    r"^[\W_]*(?:process |command |shell )?(?:exited|exit|return)\b[^\n]{0,40}?(-?\d+)\W*$", re.I | re.M
+)
 _ENVELOPE = re.compile(r"</?(?:output|stdout|result|returncode|exit_code|response|tool_result|observation)>")
 _HEADING = re.compile(
-    r"\W*(?:(?:code|tool|command|execution|standard) )?(?:outputs?|results?|observations?|stdout|exit ?code)\W*(?:0\b.*)?",
+    r"\W*(?:(?:code|tool|command|execution|standard) )?(?:outputs?|results?|observations?|stdout"
+    r"|exit ?code)\W*(?:0\b.*)?",
     re.IGNORECASE,
 )
 
@@ -71,7 +87,9 @@ def read(result: ToolResult, *, kind: Kind) -> Reading:
     green = not looks and not red and _green(tail)
     failed = result.is_error is True or coded is True or red
     if not failed and coded is None:
-        failed = _announces_error(text, looks=looks) or (kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None)
+        failed = _announces_error(text, looks=looks) or (
+            kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
+        )
     nothing = (not failed or kind.searches) and says_nothing(text)
     failed = failed and not nothing
     waiting = not (failed or nothing or red or green) and says_unfinished(text)
@@ -203,7 +221,8 @@ _DENIED = re.compile(
 )
 _DENIED_BEFORE = re.compile(r"\W*(?:\w+ )?(?:no|0|without|zero|not)[ _]")
 _STARTS_FAILED = re.compile(
-    r"(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed|access denied"
+    r"(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed"
+    r"|access denied"
     r"|not (?:found|allowed|authorized|permitted)\b|permission denied|no such|request failed|timed out|timeout\b"
     r"|http(?: error)? [45]\d\d|[45]\d\d (?:bad|unauthorized|forbidden|not found|internal|service|client|server))"
 )
@@ -215,11 +234,13 @@ _PHRASES = (
 )  # fmt: skip
 FOREIGN_ERRORS = re.compile(
     # Chinese, Japanese, Korean
-    "错误|錯誤|失败|失敗|无法|無法|异常|異常|不存在|找不到|未找到|拒绝|エラー|見つかりません|できません|오류|실패|찾을 수 없"
+    "错误|錯誤|失败|失敗|无法|無法|异常|異常|不存在|找不到|未找到|拒绝|エラー|見つかりません|できません"
+    "|오류|실패|찾을 수 없"
     # Russian, Arabic, Hindi
     "|[Оо]шибка|не найден|не удалось|[Оо]тказано|خطأ|فشل|त्रुटि|विफल"
     # German, French, Spanish, Portuguese, Italian, Polish, Turkish
-    r"|\b(?:[Ff]ehler|fehlgeschlagen|nicht gefunden|ungültig|[Ee]rreur|[ÉéEe]chec|introuvable|impossible de|[Ff]alló|fallido"
+    r"|\b(?:[Ff]ehler|fehlgeschlagen|nicht gefunden|ungültig|[Ee]rreur|[ÉéEe]chec|introuvable|impossible de|[Ff]alló"
+    r"|fallido"
     r"|no se (?:encontró|pudo)|[Ee]rro|[Ff]alha|não (?:encontrado|foi possível)|[Ee]rrore|impossibile|non trovato"
     r"|[Bb]łąd|nie (?:znaleziono|udało)|[Hh]ata|bulunamadı|başarısız)\b"
 )
@@ -231,10 +252,12 @@ REFUSAL_HEAD = 200
 """Characters at the start of an editor's answer in which it refuses a change."""
 _REFUSED = re.compile(
     r"\b(?:introduced (?:a )?(?:new )?syntax error|could not find|(?:found )?multiple (?:matches|occurrences|before)"
-    r"|multiple \(\d+\)|is not unique|does not exist|(?:not|nothing) (?:been |was )?(?:applied|replaced|changed|edited)"
+    r"|multiple \(\d+\)|is not unique|does not exist|(?:not|nothing) (?:been |was )?(?:applied|replaced|changed"
+    r"|edited)"
     r"|no (?:changes?|replacements?|edits?|matches) (?:was |were |have been )?(?:made|performed|applied|found)"
     r"|(?:edit|change|patch|hunk #?\d*)s? (?:was |were |has been |have been )?(?:rejected|refused|failed)"
-    r"|(?:does|did) not (?:match|apply)|identical|(?:exactly|are) the same|missing required|must be read first|has not been read|usage:)",
+    r"|(?:does|did) not (?:match|apply)|identical|(?:exactly|are) the same|missing required|must be read first"
+    r"|has not been read|usage:)",
 )
 
 
@@ -251,7 +274,7 @@ def _announces_error(text: str, *, looks: bool) -> bool:
     start = _STARTS.match(head) if any(map(head.__contains__, _ANNOUNCED)) else None
     if start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head)):
         return True
-    return not text.isascii() and FOREIGN_ERRORS.search(text[:HEAD]) is not None
+    return FOREIGN_ERRORS.search(text[:HEAD]) is not None
 
 
 def _ends_raised(text: str) -> bool:
@@ -266,24 +289,29 @@ def _ends_raised(text: str) -> bool:
 # ---- runners ----
 
 _RED = re.compile(
-    r"^(?:FAIL|--- FAIL)\b|(?<!\b0 )\bFAILED\b(?! ?[=:] ?0)|\b[1-9]\d* (?:tests? |specs? |examples?, )?(?:failed|failures?|failing)\b"
-    r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED|^BUILD FAILED|^\[ERROR\] |\bBUILD FAILURE\b"
-    r"|\bFound [1-9]\d* errors?\b|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:|^(?:[\w.-]+: )?error(?:\[E\d+\])?: |^make: \*\*\* "
+    r"^(?:FAIL|--- FAIL)\b|(?<!\b0 )\bFAILED\b(?! ?[=:] ?0)|\b[1-9]\d* (?:tests? |specs? |examples?, )?(?:failed"
+    r"|failures?|failing)\b"
+    r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED|^BUILD FAILED|^\[ERROR\] "
+    r"|\bBUILD FAILURE\b"
+    r"|\bFound [1-9]\d* errors?\b|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:"
+    r"|^(?:[\w.-]+: )?error(?:\[E\d+\])?: |^make: \*\*\* "
     r"|^npm (?:ERR!|error) |^ERROR: (?!pip's dependency)",
     re.MULTILINE,
 )
 _GREEN = re.compile(
-    r"\b[1-9]\d* (?:tests? )?(?:passed|passing)\b|^OK(?: \(.*\))?$|^(?:ok|PASS)\s+\S|\bNo (?:issues|errors|problems) found\b"
-    r"|^All (?:checks|tests) passed|^test result: ok|\bBUILD SUCCESS|^Success: no issues found|\b0 (?:errors|failures|problems)\b"
+    r"\b[1-9]\d* (?:tests? )?(?:passed|passing)\b|^OK(?: \(.*\))?$|^(?:ok|PASS)\s+\S|\bNo (?:issues|errors"
+    r"|problems) found\b"
+    r"|^All (?:checks|tests) passed|^test result: ok|\bBUILD SUCCESS|^Success: no issues found|\b0 (?:errors|failures"
+    r"|problems)\b"
     r"|\b[1-9]\d* examples?, 0 failures",
     re.MULTILINE,
 )
 
 
 def _red(tail: str) -> bool:
-    return ("FAIL" in tail or "fail" in tail or "rror" in tail or "***" in tail or "ERR!" in tail or "ERROR" in tail) and (
-        _RED.search(tail) is not None
-    )
+    return (
+        "FAIL" in tail or "fail" in tail or "rror" in tail or "***" in tail or "ERR!" in tail or "ERROR" in tail
+    ) and (_RED.search(tail) is not None)
 
 
 def _green(tail: str) -> bool:
@@ -297,16 +325,22 @@ _EMPTY = frozenset(
      "empty", "(empty)", "no results", "no matches", "nothing found")
 )  # fmt: skip
 _NOTHING = re.compile(
-    r"[\W_]*(?:(?:none|null|nil|empty(?: set| list| result)?)|(?:(?:there (?:are|is|were|was)|found|returned|got|showing) )?(?:no|0|zero)\b"
+    r"[\W_]*(?:(?:none|null|nil|empty(?: set| list| result)?)|(?:(?:there (?:are|is|were|was)|found|returned|got"
+    r"|showing) )?(?:no|0|zero)\b"
     r"(?! (?:errors?|exceptions?|problems?|issues?|failures?|warnings?)\b)(?:[ \w'-]{0,40}?)"
-    r"\b(?:results?|match(?:es)?|rows?|records?|hits?|items?|entries|files?|data|documents?|output|users?|emails?|messages?"
-    r"|events?|products?|orders?|flights?|pages?|answers?|spans?|contacts?|transactions?|reservations?|occurrences?|references?)\b.{0,200}"
-    r"|nothing (?:was )?found.{0,200}|(?:could |did )?not (?:be )?f(?:ou|i)nd\b.{0,300}|no such .{0,200}|\w+[ :=]+\[\])[\W_]*"
+    r"\b(?:results?|match(?:es)?|rows?|records?|hits?|items?|entries|files?|data|documents?|output|users?|emails?"
+    r"|messages?"
+    r"|events?|products?|orders?|flights?|pages?|answers?|spans?|contacts?|transactions?|reservations?|occurrences?"
+    r"|references?)\b.{0,200}"
+    r"|no [^.\n]{1,40}\b(?:found|available|waiting|left|remain(?:s|ing)?|pending|queued|exists?)\b.{0,40}"
+    r"|nothing (?:was )?found.{0,200}|(?:could |did )?not (?:be )?f(?:ou|i)nd\b.{0,300}|no such .{0,200}"
+    r"|\w+[ :=]+\[\])[\W_]*"
     r"|(?:your )?command ran successfully and did not produce any output\.?",
     re.IGNORECASE | re.DOTALL,
 )
 _FOREIGN_NOTHING = re.compile(
-    "没有(?:找到|结果|匹配)|未找到|无结果|暂无|沒有|見つかりません|結果なし|該当なし|결과 없음|찾을 수 없|ничего не найдено|не найдено"
+    "没有(?:找到|结果|匹配)|未找到|无结果|暂无|沒有|見つかりません|結果なし|該当なし|결과 없음|찾을 수 없"
+    "|ничего не найдено|не найдено"
     r"|\b(?:keine (?:ergebnisse|treffer|daten)|nichts gefunden|aucun(?:e)? (?:résultat|correspondance)|sin resultados"
     r"|no se encontr\w+|nenhum resultado|nessun risultato|brak wyników|sonuç (?:yok|bulunamadı))",
     re.IGNORECASE,
@@ -322,7 +356,7 @@ def says_nothing(text: str) -> bool:
         return True
     if bare[0] in "{[" and _is_hollow(bare):
         return True
-    return _NOTHING.fullmatch(bare) is not None or (not bare.isascii() and _FOREIGN_NOTHING.search(bare) is not None)
+    return _NOTHING.fullmatch(bare) is not None or _FOREIGN_NOTHING.search(bare) is not None
 
 
 def _is_hollow(text: str) -> bool:
@@ -342,28 +376,40 @@ def _is_hollow(text: str) -> bool:
 # ---- unfinished ----
 
 _UNFINISHED = re.compile(
-    r"\b(?:running|pending|queued|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|complete[d]?|available|done)"
-    r"|still (?:\w+ing\b|in\b|not\b|open)|scheduled|scheduling|starting|initiali[sz]ing|provisioning|building|deploying|creating|updating"
-    r"|rebooting|restarting|stopping|terminating|draining|uploading|downloading|installing|compiling|preparing|connecting"
-    r"|syncing|synchroni[sz]ing|copying|extracting|pulling|pushing|indexing|migrating|training|rendering|transcoding|encoding"
-    r"|generating|importing|exporting|loading|executing|calculating|computing|analy[sz]ing|scanning|verifying|fetching|polling"
-    r"|enqueued|accepted|submitted|incomplete|unfinished|warming up|booting|spinning up|rolling out|retrying in|check back"
+    r"\b(?:running|pending|queued|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|complete[d]?"
+    r"|available|done)"
+    r"|still (?:\w+ing\b|in\b|not\b|open)|scheduled|scheduling|starting|initiali[sz]ing|provisioning|building"
+    r"|deploying|creating|updating"
+    r"|rebooting|restarting|stopping|terminating|draining|uploading|downloading|installing|compiling|preparing"
+    r"|connecting"
+    r"|syncing|synchroni[sz]ing|copying|extracting|pulling|pushing|indexing|migrating|training|rendering|transcoding"
+    r"|encoding"
+    r"|generating|importing|exporting|loading|executing|calculating|computing|analy[sz]ing|scanning|verifying"
+    r"|fetching|polling"
+    r"|enqueued|accepted|submitted|incomplete|unfinished|warming up|booting|spinning up|rolling out|retrying in"
+    r"|check back"
     r"|try again (?:later|in)|come back later|please wait|hold on|eta|remaining|left to go|percent complete)\b"
-    r"|[a-z]+_in_progress\b|containercreating|podinitializing|init:\d|^\W*(?:progress\W*)?\d{1,2}(?:\.\d+)? ?%|[#=█▓▒░-]{4,}[>\] ]* ?\d{0,2}%"
+    r"|[a-z]+_in_progress\b|containercreating|podinitializing|init:\d|^\W*(?:progress\W*)?\d{1,2}(?:\.\d+)? ?%"
+    r"|[#=█▓▒░-]{4,}[>\] ]* ?\d{0,2}%"
     r"|\b(?:step|epoch|batch|iteration|chunk|part|layer)s? \d+ ?(?:/|of) ?\d+",
     re.IGNORECASE,
 )
 _FOREIGN_UNFINISHED = re.compile(
-    "进行中|正在|处理中|排队|等待|运行中|執行中|處理中|尚未|实行中|実行中|処理中|待機中|進行中|お待ち|まだ|진행 ?중|실행 ?중|대기 ?중|처리 ?중"
+    "进行中|正在|处理中|排队|等待|运行中|執行中|處理中|尚未|实行中|実行中|処理中|待機中|進行中|お待ち|まだ"
+    "|진행 ?중|실행 ?중|대기 ?중|처리 ?중"
     "|выполняется|в процессе|ожида|обрабатывается|в очереди|ещё не|еще не|قيد|جار|चल रह|प्रगति|กำลัง|đang "
-    r"|\b(?:läuft|wird (?:noch )?(?:ausgeführt|verarbeitet|erstellt|geladen)|in bearbeitung|ausstehend|wartet|noch nicht|en cours"
-    r"|en attente|pas encore|en curso|en progreso|en ejecución|ejecutándose|pendiente|procesando|ejecutando|esperando|todavía|aún"
-    r"|em andamento|em execução|processando|pendente|aguardando|ainda|in corso|in attesa|in esecuzione|in uitvoering|bezig|wacht"
+    r"|\b(?:läuft|wird (?:noch )?(?:ausgeführt|verarbeitet|erstellt|geladen)|in bearbeitung|ausstehend|wartet"
+    r"|noch nicht|en cours"
+    r"|en attente|pas encore|en curso|en progreso|en ejecución|ejecutándose|pendiente|procesando|ejecutando|esperando"
+    r"|todavía|aún"
+    r"|em andamento|em execução|processando|pendente|aguardando|ainda|in corso|in attesa|in esecuzione|in uitvoering"
+    r"|bezig|wacht"
     r"|w toku|trwa|oczekuje|devam ediyor|bekliyor|çalışıyor|işleniyor|pågår|väntar|käynnissä|odottaa)\b",
     re.IGNORECASE,
 )
 _ENDED = re.compile(
-    r"crashloopbackoff|imagepullbackoff|errimagepull|oomkilled|(?<!\b0 )\b(?:failed|cancell?ed|aborted|exited|terminated|dead|expired)\b"
+    r"crashloopbackoff|imagepullbackoff|errimagepull|oomkilled|(?<!\b0 )\b(?:failed|cancell?ed|aborted|exited"
+    r"|terminated|dead|expired)\b"
     r"|_failed\b|(?<!not )(?<!yet )\b(?:done|completed?|finished|succeeded|success(?:fully)?|ready|100 ?%)\W*$",
     re.IGNORECASE,
 )
@@ -377,9 +423,7 @@ def says_unfinished(text: str) -> bool:
         if found is None:
             return False
         text = found[1]
-    if not text.isascii() and _FOREIGN_UNFINISHED.search(text):
-        return True
-    return _UNFINISHED.search(text) is not None and not _is_ended(text)
+    return (_UNFINISHED.search(text) or _FOREIGN_UNFINISHED.search(text)) is not None and not _is_ended(text)
 
 
 def _is_ended(text: str) -> bool:

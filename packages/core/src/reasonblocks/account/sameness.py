@@ -23,7 +23,8 @@ ASIDE = frozenset("description explanation thought reason reasoning justificatio
 """Arguments that describe a command for a reader, beside the one that is the command."""
 COMMANDS = ("command", "cmd", "script", "code", "commands")
 _STAMPED = re.compile(
-    r"(?:time_?stamp|nonce|(?:idempotency|trace|correlation|request)_?(?:id|key)|(?:sent|requested|called|issued)_?at|now|ts)$",
+    r"(?:time_?stamp|nonce|(?:idempotency|trace|correlation|request)_?(?:id|key)|(?:sent|requested|called|issued)_?at"
+    r"|now|ts)$",
     re.IGNORECASE,
 )
 """Names of arguments with a new value each time, if the value has the form of one."""
@@ -42,20 +43,23 @@ _DIGITS_FIRST = re.compile(
     r")"
 )
 """Times, durations, addresses, hashes, ids and epochs that begin with a digit."""
-_LETTERS_FIRST = re.compile(
-    r"[a-f](?<!\w.)(?=[0-9a-f]*\d)[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b"
-)
+_LETTERS_FIRST = re.compile(r"[a-f](?<!\w.)(?=[0-9a-f]*\d)[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b")
 """Hashes and ids that begin with a letter."""
-_PATHS = re.compile(r"/(?:tmp|var/folders|var/tmp|dev/shm|private/tmp)/[^\s'\"`,;:)\]}>]*|\btmp[._]?(?=\w*\d)[A-Za-z0-9_]{6,}\b")
+_PATHS = re.compile(
+    r"/(?:tmp|var/folders|var/tmp|dev/shm|private/tmp)/[^\s'\"`,;:)\]}>]*|\btmp[._]?(?=\w*\d)[A-Za-z0-9_]{6,}\b"
+)
 _PORTS = re.compile(r"(?<=localhost:)\d+|(?<=127\.0\.0\.1:)\d+|(?<=0\.0\.0\.0:)\d+|(?<=\[::1\]:)\d+|(?<=\[::\]:)\d+")
 _HOSTS = ("localhost:", "127.0.0.1:", "0.0.0.0:", "[::1]:", "[::]:")
 _VALUE = re.compile(r"[:=#][\"']?\s{0,2}[\"'#]?(?=[\w.+-]{0,20}\d)[\w.:+/-]+")
 """A value with a digit, after the mark that separates it from its name."""
 _NAMED = re.compile(
     r"(?:time|times|took|elapsed|duration|latency|uptime|age|timestamp|ts|date|at|ms|secs?|seconds|millis|us|ns"
-    r"|(?:chunk|request|trace|span|correlation|session|process|task|job|run|call|message|event|operation|invocation|response"
-    r"|execution|transaction|cell|container|thread|worker|batch|build|log|query|object|instance|snapshot|version)[_ -]?id|request"
-    r"|pid|ppid|nonce|etag|token|cursor|seed|hash|checksum|digest|uuid|guid|port|attempt|try|retry|retries|tries|iteration|seq|sequence"
+    r"|(?:chunk|request|trace|span|correlation|session|process|task|job|run|call|message|event|operation|invocation"
+    r"|response"
+    r"|execution|transaction|cell|container|thread|worker|batch|build|log|query|object|instance|snapshot"
+    r"|version)[_ -]?id|request"
+    r"|pid|ppid|nonce|etag|token|cursor|seed|hash|checksum|digest|uuid|guid|port|attempt|try|retry|retries|tries"
+    r"|iteration|seq|sequence"
     r"|seq_?no|revision|generation|resource_?version|last_?modified|expires(?:_?(?:in|at))?)[\"']?\s{0,2}\Z",
     re.IGNORECASE,
 )
@@ -63,7 +67,8 @@ _NAMED = re.compile(
 _BESIDE = re.compile(r"\d(?<=[A-Za-z] \d)[\w-]*|\d(?<=[A-Za-z] #\d)[\w-]*")
 """A number with only a blank after its name."""
 _NAMED_BESIDE = re.compile(
-    r"(?:\b|_)(?:attempt|try|retry|pid|port|took|iteration|id|request|session|process|job|token|seed) #?\Z", re.IGNORECASE
+    r"(?:\b|_)(?:attempt|try|retry|pid|port|took|iteration|id|request|session|process|job|token|seed) #?\Z",
+    re.IGNORECASE,
 )
 _NAME_LENGTH = 28
 _PICTURE = re.compile(r"\[(?:audio|document|file|image|video) [^\]\n]+\]")
@@ -145,10 +150,7 @@ def _has_digit(text: str) -> bool:
 def own_values(calls: Iterable[ToolCall]) -> list[str]:
     """Return the longer values of the calls' arguments, the longest first."""
     found = {
-        value
-        for call in calls
-        for value in values_in(call.arguments)
-        if SHORTEST_VALUE <= len(value) <= LONGEST_VALUE
+        value for call in calls for value in values_in(call.arguments) if SHORTEST_VALUE <= len(value) <= LONGEST_VALUE
     }
     return sorted(found, key=lambda value: (-len(value), value))[:MAX_VALUES]
 
@@ -184,6 +186,8 @@ def line_digest(line: str, values: Sequence[str] = ()) -> int:
     return hash_of(_NUMBER.sub("#", _FRAGMENT.sub("'…'", masked(line, values))).strip().lower()) or 1
 
 
-_FRAGMENT = re.compile(r"'(?=[^'\n]*\s)[^'\n]{25,}(?:'|$)|\"(?=[^\"\n]*\s)[^\"\n]{25,}(?:\"|$)|`(?=[^`\n]*\s)[^`\n]{25,}(?:`|$)|near '.*")
+_FRAGMENT = re.compile(
+    r"'(?=[^'\n]*\s)[^'\n]{25,}(?:'|$)|\"(?=[^\"\n]*\s)[^\"\n]{25,}(?:\"|$)|`(?=[^`\n]*\s)[^`\n]{25,}(?:`|$)|near '.*"
+)
 """A quoted part of the call in its error."""
 _NUMBER = re.compile(r"(?<![A-Za-z_])\d+")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 FAILED, CHANGED, CHECKED, LOOKED, SEARCHED, ASKED, EMPTY, WAITING, PARALLEL, REFUSED, RAN, BARE = (
@@ -48,7 +48,7 @@ class Series(NamedTuple):
 
     shapes: tuple[int, ...] = ()
     line: int = 0
-    count: int = 0
+    tried: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,6 @@ class Account:
     items: str = ""
     ids: tuple[tuple[int, ...], ...] = ()
     check: Check | None = None
-    series: Series = Series()
+    series: Series = field(default_factory=Series)
     turn: int = 0
-    did: Did = Did()
+    did: Did = field(default_factory=Did)

@@ -1,0 +1,173 @@
+"""A result is unwrapped, and read as failed, unfinished, empty, or none of these; each case has look-alikes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reasonblocks.types import Step
+
+from .runs import after, bash, letters, step
+
+UNFINISHED = (
+    "CREATE_IN_PROGRESS",
+    "UPDATE_ROLLBACK_IN_PROGRESS",
+    "web-1   0/1   ContainerCreating   0   12s",
+    "db-0   0/1   PodInitializing   0   3s",
+    "downloading: 45%",
+    "Progress: 12%",
+    "[#####     ] 50%",
+    "Pending",
+    "queued (position 3)",
+    '{"status": "running"}',
+    '{"state": "PROVISIONING", "id": "i-1"}',
+    "Your export is being prepared, please wait.",
+    "Not ready yet.",
+    "The build has not finished.",
+    "Step 3/12",
+    "epoch 3 of 10",
+    "still compiling",
+    "Retrying in 5s",
+    "initializing the database",
+    "Deploying to production",
+    "2 of 8 replicas available, rolling out",
+    "ETA 3 min",
+    "Wird noch verarbeitet",
+    "Der Auftrag läuft",
+    "En cours de traitement",
+    "En ejecución",
+    "Em andamento",
+    "Выполняется",
+    "正在处理",
+    "排队中",
+    "処理中です",
+    "진행 중",
+    "Devam ediyor",
+)
+FINISHED = (
+    "Downloading complete",
+    "Processing finished",
+    "web-1   0/1   CrashLoopBackOff   5   12m",
+    "CREATE_FAILED",
+    "ROLLBACK_COMPLETE",
+    '{"status": "cancelled"}',
+    "The latest job report: unemployment edged down to 7.2%.",
+    "Your order has 3 items.",
+)
+
+
+@pytest.mark.parametrize("output", UNFINISHED)
+def test_asking_what_still_runs_is_not_dead(output: str) -> None:
+    assert letters(*[step("get_build", {"id": "b-1"}, output)] * 7) == "......."
+
+
+@pytest.mark.parametrize("output", UNFINISHED)
+def test_asking_without_any_movement_is_dead_from_the_eighth_answer_on(output: str) -> None:
+    assert letters(*[step("get_build", {"id": "b-1"}, output)] * 9) == ".......AA"
+
+
+@pytest.mark.parametrize("output", FINISHED)
+def test_the_same_call_with_a_final_state_is_dead(output: str) -> None:
+    assert letters(*[step("get_build", {"id": "b-1"}, output)] * 3) == ".AA"
+
+
+def test_a_share_that_moves_is_movement() -> None:
+    assert (
+        letters(*[step("get_build", {"id": "b-1"}, f"downloading: {share}%") for share in range(10, 60, 4)]) == "." * 13
+    )
+
+
+def test_an_error_is_never_waiting() -> None:
+    output = "running 1 test\ntest sums ... FAILED\n\ntest result: FAILED. 0 passed; 1 failed; finished in 0.00s"
+    account = after(bash("cargo test", output, is_error=True))
+    assert account.did.failed
+    assert account.did.checked
+    assert not account.did.waiting
+
+
+WRAPPED = (
+    json.dumps({"exit_code": 1}),
+    json.dumps({"exit_code": 2, "stdout": "", "stderr": "boom"}),
+    json.dumps({"output": "make: *** [all] Error 1", "metadata": {"exit_code": 2, "duration_seconds": 0.1}}),
+    json.dumps({"success": False, "error": "No such user"}),
+    json.dumps({"isError": True, "content": [{"type": "text", "text": "Not allowed"}]}),
+    json.dumps({"status": "error", "message": "Bad request"}),
+    json.dumps(json.dumps({"ok": False, "error": "channel_not_found"})),
+    "<returncode>1</returncode>\n<output>\nls: cannot access 'x'\n</output>",
+    "Exit code: 1\nWall time: 0.1 seconds\nOutput:\nboom",
+    "Error: no such table: users",
+    "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nKeyError: 'a'",
+    "错误：文件不存在",
+    "操作失败",
+    "エラーが発生しました",
+    "오류: 권한이 없습니다",
+    "Ошибка: доступ запрещён",
+    "Fehler: Datei nicht gefunden",
+    "Erreur : fichier introuvable",
+    "Error: no se encontró el archivo",
+)
+FINE = (
+    json.dumps({"exit_code": 0, "stdout": "done"}),
+    json.dumps({"success": True, "error": None}),
+    json.dumps({"errors": [], "rows": [[1]]}),
+    "0 errors, 0 warnings",
+    "No errors found.",
+    "Error handling: see chapter 3",
+    "<returncode>0</returncode>\n<output>\nerror.log\n</output>",
+)
+
+
+@pytest.mark.parametrize("output", WRAPPED)
+def test_a_failure_is_seen_within_its_wrapper_and_in_other_languages(output: str) -> None:
+    assert after(step("act", {"x": 1}, output)).did.failed
+
+
+@pytest.mark.parametrize("output", FINE)
+def test_what_only_mentions_errors_has_not_failed(output: str) -> None:
+    assert not after(step("act", {"x": 1}, output)).did.failed
+
+
+NOTHING = (
+    'No matches found for "x"',
+    "[]",
+    "",
+    json.dumps({"results": [], "total": 0}),
+    json.dumps([{"type": "text", "text": "No results."}]),
+    "0 results",
+    "Nothing was found.",
+    "Could not find any document about this.",
+    "未找到结果",
+    "見つかりませんでした",
+    "Keine Treffer",
+    "Sin resultados",
+)
+
+
+@pytest.mark.parametrize("output", NOTHING)
+def test_the_third_search_in_vain_is_dead_and_the_next_hit_ends_the_row(output: str) -> None:
+    vain = [step("search_docs", {"query": query}, output) for query in ("alpha", "beta", "gamma")]
+    hit = step("search_docs", {"query": "delta"}, "delta.md: the setting is in section 3")
+    assert letters(*vain, hit, *vain[:1]) in ("..C..", "..C.A")
+
+
+SILENT = (
+    "tsc --noEmit", "go vet ./...", "mypy src", "ruff check .", "flake8", "eslint src", "cargo check", "bash -n run.sh",
+    "python -m py_compile a.py", "terraform validate",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", SILENT)
+def test_a_check_that_is_silent_on_success_is_a_check_that_passed(command: str) -> None:
+    account = after(bash("sed -i s/a/b/ a.py", ""), bash(command, ""))
+    assert account.check is not None
+    assert not account.check.failed
+    assert account.check.since == 0
+
+
+@pytest.mark.parametrize("command", SILENT)
+def test_a_silent_check_after_each_change_is_work(command: str) -> None:
+    steps: list[Step] = []
+    for number in range(5):
+        steps += [bash(f"sed -i s/a{number}/b/ a.py", ""), bash(command, "")]
+    assert letters(*steps) == "." * 10
