@@ -250,7 +250,7 @@ def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str
     if made and new:
         now = replace(now, mark=index, changes=(*now.changes, call.call)[-CHANGES_KEPT:])
         now = _with_check(call, now, before, index, made=True)
-        return "", _due_check(now, index), _without_vain(now, call)
+        return "", _due_check(now, index), now
     letter = _letter(call, before, index, made=made) if call.has_result or not call.tool_name else ""
     now, series_due, in_series = _with_series(call, now)
     if in_series and letter == "B":
@@ -321,10 +321,6 @@ def _with_vain(call: _Call, now: Account, before: Account) -> Account:
     known = dict(now.vain)
     count = known.pop(call.tool, 0) + 1 if call.reading.nothing or seen else 0
     return replace(now, vain=(*known.items(), (call.tool, count))[-TOOLS_KEPT:])
-
-
-def _without_vain(now: Account, call: _Call) -> Account:
-    return now
 
 
 def _is_vain_again(call: _Call, now: Account) -> bool:

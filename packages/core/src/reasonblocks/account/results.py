@@ -52,15 +52,7 @@ _EXIT = re.compile(
     r"|[Rr]eturn(?:ed)?)"
     r"[ _]?(?:code|status)?[:= ]{1,3}(?:code |status )?(-?\d+)\b"
 )
-_EXIT_LINE = re.compile(
-    r"^[\W_]*(?:process |command |shell )?(?:exited|exit|return)\b[^\n]{0,40}?(-?\d+)\W*$", re.I | re.M
-)
 _ENVELOPE = re.compile(r"</?(?:output|stdout|result|returncode|exit_code|response|tool_result|observation)>")
-_HEADING = re.compile(
-    r"\W*(?:(?:code|tool|command|execution|standard) )?(?:outputs?|results?|observations?|stdout"
-    r"|exit ?code)\W*(?:0\b.*)?",
-    re.IGNORECASE,
-)
 
 
 class Reading(NamedTuple):

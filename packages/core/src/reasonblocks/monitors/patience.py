@@ -72,7 +72,7 @@ class Stretches:
     counts: tuple[Count, ...] = (Count(),) * len(RUNGS)
 
 
-def rung_of(patience: str) -> Rung:
+def rung_of(patience: object) -> Rung:
     """Return the rung that "3 of 5" names. Raises `ConfigError` for any other text."""
     found = _WRITTEN.fullmatch(patience) if isinstance(patience, str) else None
     rung = next((rung for rung in RUNGS if found and (rung.dead, rung.of) == (int(found[1]), int(found[2]))), None)
