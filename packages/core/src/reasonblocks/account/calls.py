@@ -161,12 +161,12 @@ _WRITES_BY_CODE = re.compile(
     r"|\.extractall\("
 )
 _ASSIGNS = re.compile(
-    r"^[ \t]*(?:(?:const|let|var)\s+)?[\w.\[\]'\", ()]{1,80}?\s*(?:[-+*/%|&^]|//|\*\*)?=(?!=)|^\s*(?:def|class|import"
-    r"|from|function)\s",
-    re.M,
+    r"^[ \t]*(?:(?:const|let|var)[ \t]+)?[\w\[('\"][\w.\[\]'\", ()]{0,79}?[ \t]*(?:[-+*/%|&^]|//|\*\*)?=(?!=)"
+    r"|^[ \t]*(?:def|class|import|from|function)[ \t]",
+    re.MULTILINE,
 )
 _SQL_READS = re.compile(
-    r"\s*(?:--[^\n]*\n\s*)*\(?\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN|WITH|PRAGMA|\\d|TABLE|VALUES)\b", re.IGNORECASE
+    r"(?:--[^\n]*\n\s*)*\(?\s*(?:SELECT|SHOW|DESCRIBE|DESC|EXPLAIN|WITH|PRAGMA|\\d|TABLE|VALUES)\b", re.IGNORECASE
 )
 _SQL_CHANGES = re.compile(
     r"(?:^|;|\bAS\s*\()\s*(?:INSERT\s+INTO|INSERT\s+OR|UPDATE\s+\S+\s+SET|DELETE\s+FROM|MERGE\s+INTO|REPLACE\s+INTO"
@@ -234,12 +234,13 @@ def _kind(call: ToolCall, command: str) -> Kind:
     if _asks_by_form(call.arguments):
         return Kind(frozenset((ASK,)), command=command)
     if command and is_shell(name, command):
-        roles = _of_command(command[:COMMAND_HEAD])
+        roles = _of_command(command[:COMMAND_HEAD].strip())
         if roles or not _SHELLS.isdisjoint(parts) or not (named := _role_by_name(name)):
             return Kind(roles, True, command)
         return Kind(frozenset((named,)), command=command)
     if command and not _REPLS.isdisjoint(parts) and _role_by_name(name) in ("", RUN, CHECK):
-        changes = _ASSIGNS.search(command) or _WRITES_BY_CODE.search(command)
+        head = command[:COMMAND_HEAD]
+        changes = _ASSIGNS.search(head) or _WRITES_BY_CODE.search(head)
         return Kind(frozenset((RUN, CHANGE) if changes else (RUN,)), True, command)
     role = _role_by_name(name)
     act = _act_in(call.arguments)

@@ -52,18 +52,22 @@ _PORTS = re.compile(r"(?<=localhost:)\d+|(?<=127\.0\.0\.1:)\d+|(?<=0\.0\.0\.0:)\
 _HOSTS = ("localhost:", "127.0.0.1:", "0.0.0.0:", "[::1]:", "[::]:")
 _VALUE = re.compile(r"[:=#][\"']?\s{0,2}[\"'#]?(?=[\w.+-]{0,20}\d)[\w.:+/-]+")
 """A value with a digit, after the mark that separates it from its name."""
-_NAMED = re.compile(
-    r"(?:time|times|took|elapsed|duration|latency|uptime|age|timestamp|ts|date|at|ms|secs?|seconds|millis|us|ns"
-    r"|(?:chunk|request|trace|span|correlation|session|process|task|job|run|call|message|event|operation|invocation"
-    r"|response"
-    r"|execution|transaction|cell|container|thread|worker|batch|build|log|query|object|instance|snapshot"
-    r"|version)[_ -]?id|request"
-    r"|pid|ppid|nonce|etag|token|cursor|seed|hash|checksum|digest|uuid|guid|port|attempt|try|retry|retries|tries"
-    r"|iteration|seq|sequence"
-    r"|seq_?no|revision|generation|resource_?version|last_?modified|expires(?:_?(?:in|at))?)[\"']?\s{0,2}\Z",
-    re.IGNORECASE,
+_NAMES = frozenset(
+    "time times took elapsed duration latency uptime age timestamp ts date at ms sec secs second seconds millis us ns"
+    " request pid"
+    " ppid nonce etag token cursor seed hash checksum digest uuid guid port attempt try retry retries tries iteration"
+    " seq sequence"
+    " seqno revision generation expires traceid requestid".split()
 )
-"""The end of a name that promises a new value each time."""
+"""Last words of a name that promises a new value each time."""
+_OF_IDS = frozenset(
+    "chunk request trace span correlation session process task job run call message event operation invocation"
+    " response execution"
+    " transaction cell container thread worker batch build log query object instance snapshot version".split()
+)
+"""Words before "id" in such a name."""
+_OF_OTHERS = frozenset({("seq", "no"), ("resource", "version"), ("last", "modified"), ("expires", "in")})
+_NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _BESIDE = re.compile(r"\d(?<=[A-Za-z] \d)[\w-]*|\d(?<=[A-Za-z] #\d)[\w-]*")
 """A number with only a blank after its name."""
 _NAMED_BESIDE = re.compile(
@@ -134,8 +138,15 @@ def masked(text: str, values: Iterable[str] = ()) -> str:
 
 def _without_value(found: re.Match[str]) -> str:
     start = found.start()
-    name = found.string[max(0, start - _NAME_LENGTH) : start]
-    return f"{found[0][0]}#" if _NAMED.search(name) else found[0]
+    name = found.string[max(0, start - _NAME_LENGTH) : start].rstrip("\"' ")
+    return f"{found[0][0]}#" if name[-1:].isalpha() and _is_new_each_time(name) else found[0]
+
+
+def _is_new_each_time(name: str) -> bool:
+    words = [word.lower() for word in _NAME_WORD.findall(name)]
+    if words and words[-1] in _NAMES:
+        return True
+    return len(words) > 1 and ((words[-1] == "id" and words[-2] in _OF_IDS) or (words[-2], words[-1]) in _OF_OTHERS)
 
 
 def _without_number(found: re.Match[str]) -> str:
