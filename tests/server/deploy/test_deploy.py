@@ -90,10 +90,13 @@ def test_the_services_and_volumes_that_a_service_needs_are_declared() -> None:
 def test_the_image_is_built_from_files_extras_and_options_that_exist() -> None:
     copied = [path for line in re.findall(r"^COPY (.*)$", DOCKERFILE, re.M) for path in line.split()[:-1]]
     assert [path for path in copied if not (ROOT / path).exists()] == []
-    (install,) = re.findall(r"^RUN pip install (.*)$", DOCKERFILE, re.MULTILINE)
-    for folder, extras in re.findall(r"\./(packages/\w+)\[([\w,]+)\]", install):
+    (install,) = re.findall(r"^RUN pip install ((?:.*\\\n)*.*)$", DOCKERFILE, re.MULTILINE)
+    installed = dict(re.findall(r"\./(packages/\w+)(?:\[([\w,]+)\])?", install))
+    for folder, extras in installed.items():
         project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        assert {*extras.split(",")} <= {*project["optional-dependencies"]}
+        assert {*extras.split(",")} - {""} <= {*project.get("optional-dependencies", {})}
+        ours = re.findall(r"\breasonblocks-(\w+)", " ".join(project["dependencies"]))
+        assert {f"packages/{name}" for name in ours} <= {*installed} & {*copied}, "no index has a package of ours"
     (start,) = re.findall(r"^CMD \[(.*)\]$", DOCKERFILE, re.MULTILINE)
     assert parsed([part.strip(' "') for part in start.split(",")]).host == "0.0.0.0"
     assert {*re.findall(r"(REASONBLOCKS_\w+)=", DOCKERFILE)} <= {variable for variable, _ in _VARIABLES.values()}
