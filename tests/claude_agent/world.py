@@ -83,13 +83,17 @@ def by_opening(openings: Mapping[str, Answer], otherwise: Answer) -> Answer:
             asked_again.wait(SECONDS / 2)
             return found(asked)
         turn = otherwise(asked)
-        (asked_again.clear if starts_in_background(turn) else asked_again.set)()
+        if starts_in_background(turn):
+            asked_again.clear()
+        else:
+            asked_again.set()
         return turn
 
     return answer
 
 
 def starts_in_background(turn: Turn) -> bool:
+    """Return True if the turn starts an agent in the background."""
     arguments = [call.arguments for call in turn.tool_calls]
     return any(isinstance(given, dict) and given.get("run_in_background") is True for given in arguments)
 

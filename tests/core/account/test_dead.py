@@ -1,4 +1,4 @@
-"""What makes a step dead, and what does not although it looks like it."""
+"""Steps that are dead, and steps that look like them but are work."""
 
 from __future__ import annotations
 

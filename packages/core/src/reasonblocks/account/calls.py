@@ -13,8 +13,6 @@ from ..util.text import clip
 
 FOREIGN = ("web", "mail", "chat")
 """The roles of tools that return other people's text: no text to the agent may quote it."""
-ROLES = ("change", "check", "edit", "test", "read", "list", "search", "ask", "finish", *FOREIGN)
-"""The roles that a caller may give to a tool; "edit" is a change of a file, "test" a check."""
 NAME_HEAD = 200
 """Characters of a tool's name that are read."""
 COMMAND_HEAD = 4_000
@@ -29,13 +27,11 @@ LOOKS = frozenset((READ, LIST, SEARCH))
 _VERBS: Mapping[str, str] = {
     verb: role
     for role, verbs in {
-        NOTE: "think todo todos todowrite plan",
+        NOTE: "think thinking todo todos todowrite plan",
         CHANGE: "edit write replace insert patch overwrite apply create append rename update delete modify save send"
-        " add remove"
-        " move set put post book cancel return refund pay transfer buy purchase reserve upload install uninstall"
-        " restore copy"
-        " commit push merge publish reply forward invite assign grant revoke enable disable deploy register subscribe"
-        " unsubscribe clear reset exchange submit drop rollback upsert alter sed git",
+        " add remove move set put post book cancel return refund pay transfer buy purchase reserve upload install"
+        " uninstall restore copy commit push merge publish reply forward invite assign grant revoke enable disable"
+        " deploy register subscribe unsubscribe clear reset exchange submit drop rollback upsert alter sed git",
         CHECK: "test tests pytest lint verify validate check checks typecheck compile build",
         READ: "read view get open cat show fetch describe load inspect retrieve display print head tail screenshot"
         " snapshot",
@@ -65,23 +61,20 @@ _PROGRAMS: Mapping[str, str] = {
     program: role
     for role, programs in {
         CHANGE: "mv cp rm rmdir mkdir touch ln chmod chown chgrp tee dd install patch truncate unzip tar gunzip gzip"
-        " zip rsync scp kill pkill"
-        " killall export unset alias source useradd usermod userdel passwd crontab mount umount iptables ufw sysctl"
-        " apply_patch wget",
+        " zip rsync scp kill pkill killall export unset alias source useradd usermod userdel passwd crontab mount"
+        " umount iptables ufw sysctl apply_patch wget",
         CHECK: "pytest py.test nosetests nose2 tox nox jest vitest mocha ava rspec phpunit ctest mypy pyright pyre"
-        " flake8 eslint pylint tsc"
-        " shellcheck hadolint markdownlint rubocop golangci-lint black isort prettier stylelint make cmake ninja mvn"
-        " mvnw gradle gradlew ant"
-        " bazel gcc g++ cc clang clang++ javac rustc ghc runtests run_tests ansible-lint yamllint configure",
+        " flake8 eslint pylint tsc shellcheck hadolint markdownlint rubocop golangci-lint black isort prettier"
+        " stylelint make cmake ninja mvn mvnw gradle gradlew ant bazel gcc g++ cc clang clang++ javac rustc ghc"
+        " runtests run_tests ansible-lint yamllint configure",
         RUN: "python ipython node ruby perl php rscript julia java bash sh zsh ts-node tsx uvicorn gunicorn flask"
         " streamlit sqlite3 psql mysql",
         ASK: "sleep wait ps pgrep jobs top htop squeue sacct qstat nvidia-smi",
         SEARCH: "grep egrep fgrep zgrep rg ag ack find fd locate which whereis select-string",
         LIST: "ls dir tree du df lsof get-childitem",
         READ: "cat head tail less more nl wc awk gawk cut sort uniq diff cmp stat file xxd od hexdump strings pwd"
-        " printenv whoami id uname date"
-        " hostname jq yq echo printf type get-content cd sed curl history man strace ltrace objdump readelf nm gdb"
-        " openssl base64 md5sum sha256sum",
+        " printenv whoami id uname date hostname jq yq echo printf type get-content cd sed curl history man strace"
+        " ltrace objdump readelf nm gdb openssl base64 md5sum sha256sum",
     }.items()
     for program in programs.split()
 }
@@ -94,8 +87,7 @@ _SUBCOMMANDS: Mapping[str, Mapping[str, str]] = {
     for programs, roles in {
         "git": {
             CHANGE: "add commit checkout switch reset restore stash apply am cherry-pick merge rebase pull push rm mv"
-            " clean clone init revert"
-            " config submodule fetch",
+            " clean clone init revert config submodule fetch",
             READ: "diff log show status blame rev-parse describe ls-files shortlog reflog",
             LIST: "branch tag remote ls-tree",
             SEARCH: "grep bisect",
@@ -156,9 +148,8 @@ MAX_PARTS = 24
 _WRITES_FILE = re.compile(r"(?<![\d&=<-])>>?\s*(?!/dev/|&)[\w./~\"'$-]|(?<![&=<-])1>\s*(?!/dev/|&)[\w./~\"'$-]")
 _WRITES_BY_CODE = re.compile(
     r"\bopen\([^)]{0,200},\s*(?:mode=)?['\"][wax]|\.write(?:_text|_bytes|lines)?\(|\.to_(?:csv|json|parquet|excel"
-    r"|pickle)\(|\.save(?:fig|_pretrained)?\("
-    r"|\bos\.(?:remove|rename|makedirs|mkdir|unlink|replace)\(|\bshutil\.|\bwriteFile(?:Sync)?\(|\.dump\("
-    r"|\.extractall\("
+    r"|pickle)\(|\.save(?:fig|_pretrained)?\(|\bos\.(?:remove|rename|makedirs|mkdir|unlink|replace)\(|\bshutil\."
+    r"|\bwriteFile(?:Sync)?\(|\.dump\(|\.extractall\("
 )
 _ASSIGNS = re.compile(
     r"^[ \t]*(?:(?:const|let|var)[ \t]+)?[\w\[('\"][\w.\[\]'\", ()]{0,79}?[ \t]*(?:[-+*/%|&^]|//|\*\*)?=(?!=)"
@@ -186,7 +177,7 @@ _INTERPRETER = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|bash|sh|psql|sqlite
 
 
 class Kind(NamedTuple):
-    """What a call does: its `roles`, and whether it runs a command in a `shell`."""
+    """The `roles` of a call, and its `command`; `shell` is True if a shell or an interpreter runs that."""
 
     roles: frozenset[str]
     shell: bool = False
@@ -238,7 +229,7 @@ def _kind(call: ToolCall, command: str) -> Kind:
         if roles or not _SHELLS.isdisjoint(parts) or not (named := _role_by_name(name)):
             return Kind(roles, True, command)
         return Kind(frozenset((named,)), command=command)
-    if command and not _REPLS.isdisjoint(parts) and _role_by_name(name) in ("", RUN, CHECK):
+    if command and not _REPLS.isdisjoint(parts) and _role_by_name(name) in ("", CHECK):
         head = command[:COMMAND_HEAD]
         changes = _ASSIGNS.search(head) or _WRITES_BY_CODE.search(head)
         return Kind(frozenset((RUN, CHANGE) if changes else (RUN,)), True, command)
@@ -247,7 +238,7 @@ def _kind(call: ToolCall, command: str) -> Kind:
     if act and role not in (NOTE, ASK):
         role = _role_by_name(act) or role
     if (
-        role in ("", SEARCH, READ, RUN)
+        role in ("", SEARCH, READ)
         and command
         and (_SQL_CHANGES.search(command[:COMMAND_HEAD]) or _PATCH.search(command[:COMMAND_HEAD]))
     ):
@@ -394,7 +385,7 @@ def is_shell(name: str, command: str = "") -> bool:
 def _role_by_name(name: str) -> str:
     """Return the role of the first word of a name that has one; of a tool of a server, of its own name."""
     parts = _parts(name)
-    if not {"todo", "todos", "think", "thinking", "plan"}.isdisjoint(parts):
+    if any(_VERBS.get(part) == NOTE for part in parts):
         return NOTE
     if "output" in parts and not {"read", "get", "bash", "task"}.isdisjoint(parts):
         return ASK

@@ -10,12 +10,11 @@ LINE = 200
 """Characters of a message line."""
 
 _SKIPPED = re.compile(
-    r"[\W_]*$|[=\-_*#~.+]{3,}.*[=\-_*#~.+]{3,}$|\+{1,3} \w|\$ |>>> |at \S+ ?\(|File \"|\s*\^+|\s*~*\^"
-    r"|(?:process |command |shell )?(?:exited|exit|return)\b.{0,30}(?:code|status|value)\b.{0,12}$|npm (?:ERR!"
-    r"|error) (?:A complete log|code|errno|$)"
-    r"|Traceback \(most|During handling|The above exception|(?:stdout|stderr|output|error|errors|observation"
-    r"|result)\W{0,3}$|Wall time"
-    r"|Chunk ID|Process (?:running|exited)|</?\w+>$|warning: |WARN",
+    r"[\W_]*$|[=\-_*#~.+]{3,}.*[=\-_*#~.+]{3,}$|\+{1,3} \w|\$ |>>> |at \S+ ?\(|File \"|\s*\^+|\s*~*\^|(?:process "
+    r"|command |shell )?(?:exited|exit|return)\b.{0,30}(?:code|status|value)\b.{0,12}$|npm (?:ERR!"
+    r"|error) (?:A complete log|code|errno|$)|Traceback \(most|During handling|The above exception|(?:stdout|stderr"
+    r"|output|error|errors|observation|result)\W{0,3}$|Wall time|Chunk ID|Process (?:running|exited)|</?\w+>$"
+    r"|warning: |WARN",
     re.IGNORECASE,
 )
 """Rules, traces, wrappers and headings: never the message."""
@@ -28,20 +27,15 @@ _TALLY = re.compile(
 _RAISED = re.compile(r"(?:^|\s)(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure)\b(?:: |$|:$)")
 _STRONG = re.compile(
     r"^E\s{2,}\S|\berror(?:\[\w+\]|:| TS\d+| C\d+)|\bfatal(?: error)?:|\bpanic(?:ked)?\b|^Error\b|\bERROR:"
-    r"|\bundefined reference\b"
-    r"|\bassert\w*(?:ion)?\b.*(?:==|!=|expected|failed)|^npm (?:ERR!|error) \S|^\s*(?:AssertionError|Expected"
-    r"|expected)\b|\*\*\* "
-    r"|\b[EFW]\d{3,4}\b",
+    r"|\bundefined reference\b|\bassert\w*(?:ion)?\b.*(?:==|!=|expected|failed)|^npm (?:ERR!|error) \S"
+    r"|^\s*(?:AssertionError|Expected|expected)\b|\*\*\* |\b[EFW]\d{3,4}\b",
 )
 _WEAK = re.compile(
-    r"(?i)\berrors?\b|\bexception\b|\bfail(?:ed|ure|s)?\b|\bnot found\b|\bno such\b|\bcannot\b|\bcan't\b"
-    r"|\bcould not\b|\bcouldn't\b"
-    r"|\bunable\b|\binvalid\b|\bunknown\b|\bdenied\b|\bnot (?:allowed|exist|recognized|permitted|defined|unique|valid"
-    r"|supported)\b"
-    r"|\bmissing\b|\bmust\b|\bunexpected\b|\bdid not\b|\bdoes not\b|\btimed? ?out\b|\brefused\b|\bforbidden\b"
-    r"|\bunauthorized\b"
-    r"|\bdoesn't\b|\bundefined\b|\bmismatch\b|\bdeprecated\b|\bno replacement\b|\bmalformed\b|\bexceeded\b"
-    r"|\brejected\b"
+    r"(?i)\berrors?\b|\bexception\b|\bfail(?:ed|ure|s)?\b|\bnot found\b|\bno such\b|\bcannot\b|\bcan't\b|\bcould not\b"
+    r"|\bcouldn't\b|\bunable\b|\binvalid\b|\bunknown\b|\bdenied\b|\bnot (?:allowed|exist|recognized|permitted|defined"
+    r"|unique|valid|supported)\b|\bmissing\b|\bmust\b|\bunexpected\b|\bdid not\b|\bdoes not\b|\btimed? ?out\b"
+    r"|\brefused\b|\bforbidden\b|\bunauthorized\b|\bdoesn't\b|\bundefined\b|\bmismatch\b|\bdeprecated\b"
+    r"|\bno replacement\b|\bmalformed\b|\bexceeded\b|\brejected\b"
 )
 
 

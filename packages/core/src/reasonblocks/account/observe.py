@@ -16,31 +16,13 @@ from dataclasses import dataclass, replace
 from struct import pack, unpack
 
 from ..types import JSON, Step, ToolCall, ToolResult
-from ..types.account import (
-    ASKED,
-    BARE,
-    CHANGED,
-    CHECKED,
-    EMPTY,
-    FAILED,
-    LOOKED,
-    PARALLEL,
-    RAN,
-    REFUSED,
-    SEARCHED,
-    WAITING,
-    Account,
-    Action,
-    Check,
-    Did,
-    Series,
-)
+from ..types.account import FAILED, REFUSED, Account, Action, Check, Did, Series
 from ..util.json import canonical
 from ..util.text import ends
 from .calls import FINISH, LIST, NOTE, RUN, SEARCH, Kind, kind_of
 from .message import message_line
 from .results import Reading, read
-from .sameness import call_text, hash_of, items_of, line_digest, masked, own_values, result_digest, values_in
+from .sameness import call_text, hash_of, items_of, line_digest, own_values, result_digest, values_in
 
 ACTIONS_KEPT = 32
 """Calls that are remembered: the newest ones."""
@@ -71,6 +53,9 @@ ATOM = 40
 """Characters of the longest value that a series tries."""
 MAX_SHAPES = 4
 IDS_KEPT, MAX_IDS = 3, 6
+UNIQUE_ID = 8
+"""Characters of the shortest id by which a step is recognised when the log holds it twice."""
+_FILE_ARGUMENTS = frozenset("path file file_path filename file_name notebook_path target_file".split())
 _ONCE = frozenset(
     "send pay refund book cancel transfer buy purchase return exchange post reply forward invite reserve".split()
 )
@@ -81,6 +66,7 @@ _ONCE = frozenset(
 class _Call:
     """One call of a step, with its result as it was read."""
 
+    name: str
     tool: int
     call: int
     kind: Kind
@@ -91,9 +77,10 @@ class _Call:
     items: list[int]
     arguments: JSON
     once: bool
-    tool_name: str
-    has_result: bool = True
-    length: int = 0
+    """It is an act that is done once."""
+    ended: bool
+    """It has a result, or is no call: without a result nothing is known of a call."""
+    length: int
 
     @property
     def refused(self) -> bool:
@@ -101,21 +88,13 @@ class _Call:
         return self.kind.changes and self.reading.failed and self.kind.is_single
 
     @property
-    def flags(self) -> int:
-        reading, kind = self.reading, self.kind
-        return (
-            FAILED * reading.failed
-            | CHANGED * (kind.changes and not self.refused)
-            | REFUSED * self.refused
-            | CHECKED * reading.checked
-            | LOOKED * kind.looks
-            | SEARCHED * kind.searches
-            | ASKED * kind.asks
-            | EMPTY * reading.nothing
-            | WAITING * reading.waiting
-            | RAN * (RUN in kind.roles)
-            | BARE * (not self.arguments)
-        )
+    def made(self) -> bool:
+        """True for a change that was made."""
+        return self.kind.changes and not self.refused
+
+    def action(self, index: int) -> Action:
+        flags = FAILED * self.reading.failed | REFUSED * self.refused
+        return Action(index, self.tool, self.call, self.result, self.exact, self.line, flags)
 
 
 def observe(step: Step, account: Account, index: int, tool_roles: Mapping[str, str]) -> Account:
@@ -127,55 +106,48 @@ def observe(step: Step, account: Account, index: int, tool_roles: Mapping[str, s
     if user and user != account.user:
         account = replace(account, mark=index, user=user)
     account = _with_used_ids(step, account)
-    letters, actions = [], []
-    calls = [*_calls(step, tool_roles)]
-    due = ""
-    after = account
+    calls = _calls(step, tool_roles)
+    letters, due, after = [], "", account
     for call in calls:
         letter, now_due, after = _judged(call, after, account, index)
         letters.append(letter)
         due = due or now_due
-        actions.append(
-            Action(
-                index,
-                call.tool,
-                call.call,
-                call.result,
-                call.exact,
-                call.line,
-                call.flags | PARALLEL * (len(calls) > 1),
-            )
-        )
-    letter = letters[-1] if letters and all(letters) else ""
-    looked = bool(calls) and all(call.kind.looks for call in calls)
-    did = Did(
-        letter=letter,
-        looked=looked,
-        due=due,
-        failed=any(call.reading.failed for call in calls),
-        waiting=any(call.reading.waiting for call in calls),
-        nothing=bool(calls) and all(call.reading.nothing for call in calls),
-        changed=any(action.flags & CHANGED for action in actions),
-        checked=any(call.reading.checked for call in calls),
-        ran=any(RUN in call.kind.roles for call in calls),
-        finished=any(FINISH in call.kind.roles for call in calls) or not step.tool_calls,
-        refused=any(call.refused for call in calls),
-    )
-    shown = letter.lower() if looked else letter
+    did = _did(calls, letters[-1] if letters and all(letters) else "", due)
+    shown = did.letter.lower() if did.looked else did.letter
     return replace(
         after,
         steps=account.steps + 1,
         letters=(account.letters + (shown or "."))[-LETTERS_KEPT:],
-        actions=(*account.actions, *actions)[-ACTIONS_KEPT:],
-        ids=_ids(step, after, index) if letter == "A" else after.ids,
+        actions=(*account.actions, *[call.action(index) for call in calls])[-ACTIONS_KEPT:],
+        ids=_ids(step, after, index) if did.letter == "A" else after.ids,
         turn=turn,
         did=did,
     )
 
 
+def _did(calls: Sequence[_Call], letter: str, due: str) -> Did:
+    readings, kinds = [call.reading for call in calls], [call.kind for call in calls]
+    return Did(
+        letter=letter,
+        looked=bool(calls) and all(kind.looks for kind in kinds),
+        due=due,
+        failed=any(reading.failed for reading in readings),
+        waiting=any(reading.waiting for reading in readings),
+        nothing=bool(calls) and all(reading.nothing for reading in readings),
+        changed=any(call.made for call in calls),
+        checked=any(reading.checked for reading in readings),
+        ran=any(RUN in kind.roles for kind in kinds),
+        finished=any(FINISH in kind.roles for kind in kinds) or not any(call.name for call in calls),
+        refused=any(call.refused for call in calls),
+    )
+
+
 def _turn(step: Step) -> int:
+    """Return a hash of the calls' ids; 0 for ids that may not be unique, such as "1"."""
     ids = [call.id for call in step.tool_calls if call.id]
-    return hash_of("\0".join(ids)) if ids and len(ids) == len(step.tool_calls) and max(map(len, ids)) > 7 else 0
+    return (
+        hash_of("\0".join(ids)) if ids and len(ids) == len(step.tool_calls) and max(map(len, ids)) >= UNIQUE_ID else 0
+    )
 
 
 def _calls(step: Step, tool_roles: Mapping[str, str]) -> Sequence[_Call]:
@@ -187,22 +159,18 @@ def _calls(step: Step, tool_roles: Mapping[str, str]) -> Sequence[_Call]:
             return []
         said = ToolCall(id="", name="", arguments=text)
         return [_call(said, _joined(step.tool_results), Kind(frozenset()))]
-    by_id: dict[str, ToolResult] = {result.call_id: result for result in step.tool_results}
-    left = (
-        [*step.tool_results]
-        if len(by_id) < len(step.tool_results) or not by_id.keys() & {call.id for call in calls}
-        else None
-    )
     if len(calls) == 1:
         return [_call(calls[0], _joined(step.tool_results), kind_of(calls[0], tool_roles))]
-    return [
-        _call(
-            call,
-            (left[at] if at < len(left) else None) if left is not None else by_id.get(call.id),
-            kind_of(call, tool_roles),
-        )
-        for at, call in enumerate(calls)
-    ]
+    results = _results_of(calls, step.tool_results)
+    return [_call(call, result, kind_of(call, tool_roles)) for call, result in zip(calls, results, strict=True)]
+
+
+def _results_of(calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[ToolResult | None]:
+    """Return each call's result, by its id; by its place if the ids do not tell."""
+    by_id = {result.call_id: result for result in results}
+    if len(by_id) == len(results) and by_id.keys() & {call.id for call in calls}:
+        return [by_id.get(call.id) for call in calls]
+    return [results[at] if at < len(results) else None for at in range(len(calls))]
 
 
 def _joined(results: Sequence[ToolResult]) -> ToolResult | None:
@@ -216,13 +184,14 @@ def _joined(results: Sequence[ToolResult]) -> ToolResult | None:
 
 def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
     reading = read(result, kind=kind) if result is not None else Reading("")
-    values = own_values([call])
+    values = own_values(call.arguments)
     listed = not kind.roles.isdisjoint((LIST, SEARCH))
     text = reading.text
     items = [hash_of(line) & 0xFFFF for line in items_of(text)] if listed and len(text) <= LISTED else []
     line = line_digest(message_line(text), values) if reading.failed else 0
     name = call.name
     return _Call(
+        name=name,
         tool=hash_of(name if not kind.shell else f"{name} {'search' if kind.searches else ''}"),
         call=hash_of(call_text(call)) or 1,
         kind=kind,
@@ -233,44 +202,40 @@ def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
         items=items,
         arguments=call.arguments,
         once=not kind.shell and not _ONCE.isdisjoint(name.lower().replace("-", "_").split("_")),
-        tool_name=name,
-        has_result=result is not None,
+        ended=result is not None or not name,
         length=len(text),
     )
 
 
 def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str, str, Account]:
     """Return the letter of a call, what is due, and the account with what it changed. `before` is that of the turn."""
-    roles = call.kind.roles
-    if NOTE in roles:
+    if NOTE in call.kind.roles:
         same = any(action.call == call.call and action.step >= before.mark for action in before.actions)
         return ("A" if same else ""), "", now
-    made = call.kind.changes and not call.refused
-    new = call.call not in before.changes
-    if made and new:
+    if call.made and call.call not in before.changes:
         now = replace(now, mark=index, changes=(*now.changes, call.call)[-CHANGES_KEPT:])
-        now = _with_check(call, now, before, index, made=True)
+        now = _with_check(call, now, index, changed=True)
         return "", _due_check(now, index), now
-    letter = _letter(call, before, index, made=made) if call.has_result or not call.tool_name else ""
-    now, series_due, in_series = _with_series(call, now)
-    if in_series and letter == "B":
-        letter = "" if now.series.tried < SERIES else "B"
-    now = _with_vain(call, now, before)
-    if not letter and _is_vain_again(call, now):
-        letter = "C"
-    now = _with_check(call, now, before, index, made=False)
+    letter = _letter(call, before) if call.ended else ""
+    now, in_series = _with_series(call, now)
+    if in_series and letter == "B" and now.series.tried < SERIES:
+        letter = ""
+    now, in_vain = _with_vain(call, now, before)
+    now = _with_check(call, now, index, changed=False)
     if call.items:
         now = replace(now, items=_with_items(now.items, call.items))
-    return letter, series_due or _due_check(now, index), now
+    due = "series" if in_series and now.series.tried == SERIES else _due_check(now, index)
+    return letter or ("C" if in_vain else ""), due, now
 
 
-def _letter(call: _Call, before: Account, index: int, *, made: bool) -> str:
+def _letter(call: _Call, before: Account) -> str:
+    """Return A, B or D; C is decided by the searches before."""
     reading, kind = call.reading, call.kind
     same = [action for action in before.actions if action.call == call.call]
     since = [action for action in same if action.step >= before.mark]
     if reading.waiting or (kind.asks and not reading.failed):
         return "A" if _is_unmoved(call, same) else ""
-    if made:
+    if call.made:
         again = same if call.once else since
         return "A" if any(action.result == call.result or not action.flags & FAILED for action in again) else ""
     if since and _is_same_result(call, since, before) and not _looks_after_refusal(call, since[-1], before):
@@ -290,7 +255,15 @@ def _is_unmoved(call: _Call, same: Sequence[Action]) -> bool:
 def _is_same_result(call: _Call, since: Sequence[Action], before: Account) -> bool:
     if any(action.result == call.result for action in since):
         return True
-    return bool(call.items) and _share_seen(before.items, call.items) >= SEEN and not call.reading.failed
+    return _lists_known(call, before) and not call.reading.failed
+
+
+def _lists_known(call: _Call, before: Account) -> bool:
+    """Return True for a list of which nearly all lines were seen before."""
+    if not call.items:
+        return False
+    seen = set(_unpacked(before.items))
+    return sum(item in seen for item in call.items) >= SEEN * len(call.items)
 
 
 def _looks_after_refusal(call: _Call, last: Action, before: Account) -> bool:
@@ -314,34 +287,27 @@ def _is_same_again(call: _Call, before: Account) -> bool:
     return len(alike - {call.call}) >= SAME_RESULTS - 1
 
 
-def _with_vain(call: _Call, now: Account, before: Account) -> Account:
+def _with_vain(call: _Call, now: Account, before: Account) -> tuple[Account, bool]:
+    """Return the account with this tool's searches in vain in a row, and whether they are too many."""
     if not call.kind.searches or call.reading.failed:
-        return now
-    seen = bool(call.items) and _share_seen(before.items, call.items) >= SEEN
+        return now, call.kind.searches and dict(now.vain).get(call.tool, 0) >= VAIN
     known = dict(now.vain)
-    count = known.pop(call.tool, 0) + 1 if call.reading.nothing or seen else 0
-    return replace(now, vain=(*known.items(), (call.tool, count))[-TOOLS_KEPT:])
+    count = known.pop(call.tool, 0) + 1 if call.reading.nothing or _lists_known(call, before) else 0
+    return replace(now, vain=(*known.items(), (call.tool, count))[-TOOLS_KEPT:]), count >= VAIN
 
 
-def _is_vain_again(call: _Call, now: Account) -> bool:
-    return call.kind.searches and dict(now.vain).get(call.tool, 0) >= VAIN
-
-
-def _with_series(call: _Call, now: Account) -> tuple[Account, str, bool]:
-    """Return the account, what is due, and whether the call goes on with a series of values tried in vain."""
+def _with_series(call: _Call, now: Account) -> tuple[Account, bool]:
+    """Return the account, and whether the call goes on with a series of values tried in vain."""
     reading, series = call.reading, now.series
     if call.kind.shell or not (reading.failed or reading.nothing):
-        return now, "", False
-    line = call.line or line_digest(
-        masked(message_line(reading.text), own_values([ToolCall(id="", name="", arguments=call.arguments)]))
-    )
+        return now, False
+    line = call.line or line_digest(message_line(reading.text), own_values(call.arguments))
     shapes = _shapes(call)
     shared = tuple([shape for shape in shapes if shape in series.shapes])
     new = not any(action.call == call.call for action in now.actions)
     if shared and new and line == series.line:
-        tried = series.tried + 1
-        return replace(now, series=Series(shared, line, tried)), "series" if tried == SERIES else "", True
-    return replace(now, series=Series(shapes, line, 1)), "", False
+        return replace(now, series=Series(shared, line, series.tried + 1)), True
+    return replace(now, series=Series(shapes, line, 1)), False
 
 
 def _shapes(call: _Call) -> tuple[int, ...]:
@@ -360,32 +326,31 @@ def _is_atom(value: JSON) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _with_check(call: _Call, now: Account, before: Account, index: int, *, made: bool) -> Account:
-    """Return the account with the newest check, and with the changes since then."""
+def _with_check(call: _Call, now: Account, index: int, *, changed: bool) -> Account:
+    """Return the account with the newest check, or with one more change after it."""
     check = now.check
-    place = _place(call) if made else 0
+    place = _place(call) if changed else 0
     if call.reading.checked and not call.kind.looks:
         line = call.line if call.reading.failed else 0
         row, where = 1, 0
-        if (
-            check is not None
-            and line
-            and check.line == line
-            and (check.call == call.call or made)
-            and (check.since or made)
-        ):
-            where = check.place if not made or check.place in (0, place) else -1
+        if check is not None and line and check.line == line and _checks_again(call, check, changed=changed):
+            where = check.place if not changed or check.place in (0, place) else -1
             row = check.row + 1 if where >= 0 else 2
         return replace(now, check=Check(index, call.call, line, call.reading.failed, row, max(0, where)))
-    if made and check is not None:
+    if changed and check is not None:
         where = place if check.place in (0, place) else -1
-        return replace(now, check=check._replace(since=check.since + 1, place=where if check.row else place))
+        return replace(now, check=check._replace(since=check.since + 1, place=where))
     return now
+
+
+def _checks_again(call: _Call, check: Check, *, changed: bool) -> bool:
+    """Return True for the same check after a change; one command may change and check at once."""
+    return changed or (check.call == call.call and check.since > 0)
 
 
 def _due_check(now: Account, index: int) -> str:
     check = now.check
-    return "check" if check is not None and check.step == index and check.row >= CHECK_LOOP and check.place >= 0 else ""
+    return "check" if check is not None and check.step == index and check.row >= CHECK_LOOP else ""
 
 
 def _place(call: _Call) -> int:
@@ -393,15 +358,7 @@ def _place(call: _Call) -> int:
     given = call.arguments
     if isinstance(given, Mapping):
         for name, value in given.items():
-            if isinstance(value, str) and str(name).lower() in (
-                "path",
-                "file",
-                "file_path",
-                "filename",
-                "file_name",
-                "notebook_path",
-                "target_file",
-            ):
+            if isinstance(value, str) and str(name).lower() in _FILE_ARGUMENTS:
                 return hash_of(value.rsplit("/", 1)[-1]) or 1
     for word in call.kind.command[:1_000].split():
         name = word.strip("'\"").rsplit("/", 1)[-1]
@@ -409,11 +366,6 @@ def _place(call: _Call) -> int:
         if dot and stem and 0 < len(ending) <= 4 and ending.isalpha():
             return hash_of(name) or 1
     return 0
-
-
-def _share_seen(known: str, items: Sequence[int]) -> float:
-    seen = set(_unpacked(known))
-    return sum(item in seen for item in items) / len(items)
 
 
 def _unpacked(known: str) -> tuple[int, ...]:
@@ -429,7 +381,7 @@ def _with_items(known: str, items: Sequence[int]) -> str:
 
 
 def _ids(step: Step, account: Account, index: int) -> tuple[tuple[int, ...], ...]:
-    """Remember the words with a digit in a dead step's result: a later call that uses one shows that it was news."""
+    """Return the ids with the words of a dead step's result that have a digit: a call that uses one shows its news."""
     words = [word.strip(".,;:()[]{}\"'`") for result in step.tool_results[:2] for word in result.output[:600].split()]
     marked = [hash_of(word) for word in words if len(word) >= 4 and any(map(str.isdigit, word))][:MAX_IDS]
     return (*account.ids, (index, *marked))[-IDS_KEPT:] if marked else account.ids
@@ -439,9 +391,10 @@ def _with_used_ids(step: Step, account: Account) -> Account:
     """Return the account in which a dead step is not, whose result brought an id that this step's calls use."""
     if not account.ids:
         return account
-    used = {hash_of(value) for call in step.tool_calls[:MAX_CALLS] for value in values_in(call.arguments)}
-    if any(action.call in {hash_of(call_text(call)) for call in step.tool_calls} for action in account.actions):
+    calls = {hash_of(call_text(call)) for call in step.tool_calls[:MAX_CALLS]}
+    if any(action.call in calls for action in account.actions):
         return account  # an old call brings no new id
+    used = {hash_of(value) for call in step.tool_calls[:MAX_CALLS] for value in values_in(call.arguments)}
     letters = [*account.letters]
     for index, *marked in account.ids:
         at = index - account.steps

@@ -49,8 +49,7 @@ _CODE_KEYS = frozenset(("exit_code", "exitcode", "returncode", "return_code", "e
 _FAILED_STATES = frozenset("error failed failure fail errored exception denied rejected unauthorized forbidden".split())
 _EXIT = re.compile(
     r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?"
-    r"|[Rr]eturn(?:ed)?)"
-    r"[ _]?(?:code|status)?[:= ]{1,3}(?:code |status )?(-?\d+)\b"
+    r"|[Rr]eturn(?:ed)?)[ _]?(?:code|status)?[:= ]{1,3}(?:code |status )?(-?\d+)\b"
 )
 _ENVELOPE = re.compile(r"</?(?:output|stdout|result|returncode|exit_code|response|tool_result|observation)>")
 
@@ -214,9 +213,9 @@ _DENIED = re.compile(
 _DENIED_BEFORE = re.compile(r"\W*(?:\w+ )?(?:no|0|without|zero|not)[ _]")
 _STARTS_FAILED = re.compile(
     r"(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed"
-    r"|access denied"
-    r"|not (?:found|allowed|authorized|permitted)\b|permission denied|no such|request failed|timed out|timeout\b"
-    r"|http(?: error)? [45]\d\d|[45]\d\d (?:bad|unauthorized|forbidden|not found|internal|service|client|server))"
+    r"|access denied|not (?:found|allowed|authorized|permitted)\b|permission denied|no such|request failed|timed out"
+    r"|timeout\b|http(?: error)? [45]\d\d|[45]\d\d (?:bad|unauthorized|forbidden|not found|internal|service|client"
+    r"|server))"
 )
 _PHRASES = (
     "command not found", "no replacement was performed", "did not appear verbatim", "string to replace not found",
@@ -245,10 +244,9 @@ REFUSAL_HEAD = 200
 _REFUSED = re.compile(
     r"\b(?:introduced (?:a )?(?:new )?syntax error|could not find|(?:found )?multiple (?:matches|occurrences|before)"
     r"|multiple \(\d+\)|is not unique|does not exist|(?:not|nothing) (?:been |was )?(?:applied|replaced|changed"
-    r"|edited)"
-    r"|no (?:changes?|replacements?|edits?|matches) (?:was |were |have been )?(?:made|performed|applied|found)"
-    r"|(?:edit|change|patch|hunk #?\d*)s? (?:was |were |has been |have been )?(?:rejected|refused|failed)"
-    r"|(?:does|did) not (?:match|apply)|identical|(?:exactly|are) the same|missing required|must be read first"
+    r"|edited)|no (?:changes?|replacements?|edits?|matches) (?:was |were |have been )?(?:made|performed|applied|found)"
+    r"|(?:edit|change|patch|hunk #?\d*)s? (?:was |were |has been |have been )?(?:rejected|refused|failed)|(?:does"
+    r"|did) not (?:match|apply)|identical|(?:exactly|are) the same|missing required|must be read first"
     r"|has not been read|usage:)",
 )
 
@@ -282,20 +280,15 @@ def _ends_raised(text: str) -> bool:
 
 _RED = re.compile(
     r"^(?:FAIL|--- FAIL)\b|(?<!\b0 )\bFAILED\b(?! ?[=:] ?0)|\b[1-9]\d* (?:tests? |specs? |examples?, )?(?:failed"
-    r"|failures?|failing)\b"
-    r"|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED|^BUILD FAILED|^\[ERROR\] "
-    r"|\bBUILD FAILURE\b"
-    r"|\bFound [1-9]\d* errors?\b|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:"
-    r"|^(?:[\w.-]+: )?error(?:\[E\d+\])?: |^make: \*\*\* "
-    r"|^npm (?:ERR!|error) |^ERROR: (?!pip's dependency)",
+    r"|failures?|failing)\b|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED|^BUILD FAILED"
+    r"|^\[ERROR\] |\bBUILD FAILURE\b|\bFound [1-9]\d* errors?\b|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:"
+    r"|^(?:[\w.-]+: )?error(?:\[E\d+\])?: |^make: \*\*\* |^npm (?:ERR!|error) |^ERROR: (?!pip's dependency)",
     re.MULTILINE,
 )
 _GREEN = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:passed|passing)\b|^OK(?: \(.*\))?$|^(?:ok|PASS)\s+\S|\bNo (?:issues|errors"
-    r"|problems) found\b"
-    r"|^All (?:checks|tests) passed|^test result: ok|\bBUILD SUCCESS|^Success: no issues found|\b0 (?:errors|failures"
-    r"|problems)\b"
-    r"|\b[1-9]\d* examples?, 0 failures",
+    r"|problems) found\b|^All (?:checks|tests) passed|^test result: ok|\bBUILD SUCCESS|^Success: no issues found"
+    r"|\b0 (?:errors|failures|problems)\b|\b[1-9]\d* examples?, 0 failures",
     re.MULTILINE,
 )
 
@@ -318,15 +311,12 @@ _EMPTY = frozenset(
 )  # fmt: skip
 _NOTHING = re.compile(
     r"[\W_]*(?:(?:none|null|nil|empty(?: set| list| result)?)|(?:(?:there (?:are|is|were|was)|found|returned|got"
-    r"|showing) )?(?:no|0|zero)\b"
-    r"(?! (?:errors?|exceptions?|problems?|issues?|failures?|warnings?)\b)(?:[ \w'-]{0,40}?)"
-    r"\b(?:results?|match(?:es)?|rows?|records?|hits?|items?|entries|files?|data|documents?|output|users?|emails?"
-    r"|messages?"
-    r"|events?|products?|orders?|flights?|pages?|answers?|spans?|contacts?|transactions?|reservations?|occurrences?"
-    r"|references?)\b.{0,200}"
-    r"|no [^.\n]{1,40}\b(?:found|available|waiting|left|remain(?:s|ing)?|pending|queued|exists?)\b.{0,40}"
-    r"|nothing (?:was )?found.{0,200}|(?:could |did )?not (?:be )?f(?:ou|i)nd\b.{0,300}|no such .{0,200}"
-    r"|\w+[ :=]+\[\])[\W_]*"
+    r"|showing) )?(?:no|0|zero)\b(?! (?:errors?|exceptions?|problems?|issues?|failures?"
+    r"|warnings?)\b)(?:[ \w'-]{0,40}?)\b(?:results?|match(?:es)?|rows?|records?|hits?|items?|entries|files?|data"
+    r"|documents?|output|users?|emails?|messages?|events?|products?|orders?|flights?|pages?|answers?|spans?|contacts?"
+    r"|transactions?|reservations?|occurrences?|references?)\b.{0,200}|no [^.\n]{1,40}\b(?:found|available|waiting"
+    r"|left|remain(?:s|ing)?|pending|queued|exists?)\b.{0,40}|nothing (?:was )?found.{0,200}|(?:could "
+    r"|did )?not (?:be )?f(?:ou|i)nd\b.{0,300}|no such .{0,200}|\w+[ :=]+\[\])[\W_]*"
     r"|(?:your )?command ran successfully and did not produce any output\.?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -401,8 +391,8 @@ _FOREIGN_UNFINISHED = re.compile(
 )
 _ENDED = re.compile(
     r"crashloopbackoff|imagepullbackoff|errimagepull|oomkilled|(?<!\b0 )\b(?:failed|cancell?ed|aborted|exited"
-    r"|terminated|dead|expired)\b"
-    r"|_failed\b|(?<!not )(?<!yet )\b(?:done|completed?|finished|succeeded|success(?:fully)?|ready|100 ?%)\W*$",
+    r"|terminated|dead|expired)\b|_failed\b|(?<!not )(?<!yet )\b(?:done|completed?|finished|succeeded"
+    r"|success(?:fully)?|ready|100 ?%)\W*$",
     re.IGNORECASE,
 )
 _STATUS = re.compile(r"\b(?:status|state|phase|progress|stage)\W{1,5}([^\n]{1,60})", re.IGNORECASE)

@@ -14,7 +14,7 @@ HEAD, TAIL = 2_400, 1_200
 MIDDLE = 65_536
 """Characters of that middle part that are compared."""
 BITS = 0xFFFFFF
-"""The bits of a digest that are kept: two of 48 collide once in 15,000 runs."""
+"""The bits of a digest that are kept: of 32 digests, two are equal by chance once in 34,000 times."""
 SHORTEST_VALUE, LONGEST_VALUE, MAX_VALUES = 3, 200, 12
 """Characters, and number, of the values of a call's arguments that are masked in its result."""
 LIST_LINES, LIST_LINE = 3, 200
@@ -32,15 +32,11 @@ _STAMP = re.compile(r"[0-9a-f-]{12,}|\d{10,}|\d{4}-\d\d-\d\d[T ].*|\w*[0-9a-f]{1
 
 _UNIT = r" ?(?:ms|milliseconds?|msecs?|[uµ]s|ns|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|days?|weeks?)"
 _DIGITS_FIRST = re.compile(
-    r"\d(?<![\w.]\d)(?:"
-    r"\d{3}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?"
+    r"\d(?<![\w.]\d)(?:\d{3}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?"
     r"|\d?:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AaPp][Mm]\b)?"
     rf"|\d*(?:[.,]\d+)?{_UNIT}\b(?: ?\d+{_UNIT}\b)*"
-    r"|x[0-9a-fA-F]+\b"
-    r"|[0-9a-f]*(?:(?<=[a-f])[0-9a-f]*\d|(?<=\d)[a-f])[0-9a-f]{4,}(?:-[0-9a-f]{4,})*\b"
-    r"|\d{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
-    r"|\d{9,12}(?:\.\d+)?\b(?![-/])"
-    r")"
+    r"|x[0-9a-fA-F]+\b|[0-9a-f]*(?:(?<=[a-f])[0-9a-f]*\d|(?<=\d)[a-f])[0-9a-f]{4,}(?:-[0-9a-f]{4,})*\b"
+    r"|\d{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\d{9,12}(?:\.\d+)?\b(?![-/]))"
 )
 """Times, durations, addresses, hashes, ids and epochs that begin with a digit."""
 _LETTERS_FIRST = re.compile(r"[a-f](?<!\w.)(?=[0-9a-f]*\d)[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b")
@@ -54,9 +50,8 @@ _VALUE = re.compile(r"[:=#][\"']?\s{0,2}[\"'#]?(?=[\w.+-]{0,20}\d)[\w.:+/-]+")
 """A value with a digit, after the mark that separates it from its name."""
 _NAMES = frozenset(
     "time times took elapsed duration latency uptime age timestamp ts date at ms sec secs second seconds millis us ns"
-    " request pid"
-    " ppid nonce etag token cursor seed hash checksum digest uuid guid port attempt try retry retries tries iteration"
-    " seq sequence"
+    " request pid ppid nonce etag token cursor seed hash checksum digest uuid guid port attempt try retry retries"
+    " tries iteration seq sequence"
     " seqno revision generation expires traceid requestid".split()
 )
 """Last words of a name that promises a new value each time."""
@@ -76,6 +71,11 @@ _NAMED_BESIDE = re.compile(
 )
 _NAME_LENGTH = 28
 _PICTURE = re.compile(r"\[(?:audio|document|file|image|video) [^\]\n]+\]")
+_FRAGMENT = re.compile(
+    r"'(?=[^'\n]*\s)[^'\n]{25,}(?:'|$)|\"(?=[^\"\n]*\s)[^\"\n]{25,}(?:\"|$)|`(?=[^`\n]*\s)[^`\n]{25,}(?:`|$)|near '.*"
+)
+"""A quoted part of the call in its error."""
+_NUMBER = re.compile(r"(?<![A-Za-z_])\d+")
 _SPACES = re.compile(r"[ \t]+")
 _DIGITS = b"0123456789"
 
@@ -158,11 +158,9 @@ def _has_digit(text: str) -> bool:
     return any(map(text.__contains__, "0123456789"))
 
 
-def own_values(calls: Iterable[ToolCall]) -> list[str]:
-    """Return the longer values of the calls' arguments, the longest first."""
-    found = {
-        value for call in calls for value in values_in(call.arguments) if SHORTEST_VALUE <= len(value) <= LONGEST_VALUE
-    }
+def own_values(given: JSON) -> list[str]:
+    """Return the longer values in the arguments of a call, the longest first."""
+    found = {value for value in values_in(given) if SHORTEST_VALUE <= len(value) <= LONGEST_VALUE}
     return sorted(found, key=lambda value: (-len(value), value))[:MAX_VALUES]
 
 
@@ -195,10 +193,3 @@ def line_digest(line: str, values: Sequence[str] = ()) -> int:
     if not line:
         return 0
     return hash_of(_NUMBER.sub("#", _FRAGMENT.sub("'…'", masked(line, values))).strip().lower()) or 1
-
-
-_FRAGMENT = re.compile(
-    r"'(?=[^'\n]*\s)[^'\n]{25,}(?:'|$)|\"(?=[^\"\n]*\s)[^\"\n]{25,}(?:\"|$)|`(?=[^`\n]*\s)[^`\n]{25,}(?:`|$)|near '.*"
-)
-"""A quoted part of the call in its error."""
-_NUMBER = re.compile(r"(?<![A-Za-z_])\d+")

@@ -49,14 +49,14 @@ RUNGS = (
     Rung(6, 7, 0.2),
     Rung(8, 9, 0.15),
 )
-"""The rungs, from the least patient one on. The priors are those of recorded runs of 15 agents."""
+"""The rungs, from the least patient one on. The priors are starting values: an agent's own counts outweigh them."""
 DEFAULT = RUNGS[3]
 
 
 class Count(NamedTuple):
-    """How often a rung was `reached`, and how often a text would have been `needless`; `open` are counts to be judged.
+    """The times that a rung was `reached`, those at which a text would have been `needless`, and the `open` ones.
 
-    Bit n of `open` is set for a count that was made n steps ago.
+    Bit n of `open` is set if the rung was reached n steps ago, and what followed is not known yet.
     """
 
     reached: int = 0

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-FAILED, CHANGED, CHECKED, LOOKED, SEARCHED, ASKED, EMPTY, WAITING, PARALLEL, REFUSED, RAN, BARE = (
-    1 << bit for bit in range(12)
-)
-"""Flags of an action. A change that failed was refused, and changed nothing."""
+FAILED, REFUSED = 1, 2
+"""Flags of an action. A refused change has changed nothing."""
 
 
 class Action(NamedTuple):
@@ -30,8 +28,8 @@ class Action(NamedTuple):
 class Check(NamedTuple):
     """The newest test, build, type or lint run.
 
-    `row` counts the checks with this call and message line, each after a change; `place` is the hash of the file that
-    all these changes were in, 0 for several; `since` counts the changes after the check.
+    `row` counts the checks in a row with this call and message line, each after a change. `place` is the hash of the
+    file that the changes since were in: 0 if it is not known, -1 for several files. `since` counts these changes.
     """
 
     step: int
@@ -44,7 +42,10 @@ class Check(NamedTuple):
 
 
 class Series(NamedTuple):
-    """Calls that differ in one short value, new each time, and fail in the same way: `shapes` has the other values."""
+    """Calls that differ in one short value, new each time, and fail in the same way.
+
+    `shapes` has hashes of the values that stay the same, `tried` the number of calls.
+    """
 
     shapes: tuple[int, ...] = ()
     line: int = 0
@@ -53,7 +54,7 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Did:
-    """What the newest step did.
+    """The newest step's part of the account.
 
     `letter` is that of a dead step (A, B, C or D; "" for a step that is not dead): the run would be where it is without
     it. `due` names a trouble that is told whatever the patience: "check" or "series".
