@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 
-from reasonblocks.monitors import resolve_weights
-from reasonblocks.types import Evaluation, Injected, Memories, Step, ToolCall, ToolResult
-from reasonblocks_workbench.calibration import shipped
-from tests.core.monitors.asking import evaluate
+from reasonblocks.account.observe import observe
+from reasonblocks.monitors import evaluate, resolve_weights, untried
+from reasonblocks.monitors.patience import after_step
+from reasonblocks.monitors.suite import SuiteSettings
+from reasonblocks.requests import Evaluate
+from reasonblocks.types import (
+    Account,
+    Evaluation,
+    Injected,
+    Memories,
+    Observed,
+    Patience,
+    Step,
+    ToolCall,
+    ToolResult,
+)
 
 TASK = "Fix the date parser so that leap years are accepted"
+NO_ROLES: Mapping[str, str] = MappingProxyType({})
 
 
 def act(name: str, result: str, *, is_error: bool | None = None, thought: str = "", **arguments: str | int) -> Step:
@@ -23,14 +37,50 @@ def act(name: str, result: str, *, is_error: bool | None = None, thought: str = 
     )
 
 
-def play(steps: Sequence[Step], injected: tuple[Injected, ...] = (), task: str = TASK) -> list[Evaluation]:
-    """The evaluation of each step of a run."""
+def requests(
+    steps: Sequence[Step],
+    injected: tuple[Injected, ...] = (),
+    task: str = TASK,
+    patience: Patience | None = None,
+    roles: Mapping[str, str] = NO_ROLES,
+    observed: Sequence[Observed] = (),
+) -> list[Evaluate]:
+    """The engine's request after each step of a run; `observed` has what a caller's monitors found, by step."""
+    account, patience, made = Account(), patience or Patience(), []
     memories: Memories = {}
-    said = []
     for index, step in enumerate(steps):
-        evaluation, memories = evaluate(step, index, memories, injected, task, resolve_weights("coding"), shipped())
-        said.append(evaluation)
-    return said
+        account = observe(step, account, index, roles)
+        patience = after_step(patience, index, None, dead=account.did.dead)
+        result = account.actions[-1].result if account.actions else 0
+        memories = {untried.OWN_MEMORY: untried.gather(step, index, result, memories.get(untried.OWN_MEMORY), roles)}
+        made.append(
+            Evaluate(
+                step=step,
+                index=index,
+                memories=memories,
+                injected=tuple([told for told in injected if told.step <= index]),
+                task=task,
+                profile="coding",
+                weights=resolve_weights("coding"),
+                account=account,
+                patience=patience,
+                observed=observed[index] if index < len(observed) else (),
+            )
+        )
+    return made
+
+
+def play(
+    steps: Sequence[Step],
+    injected: tuple[Injected, ...] = (),
+    task: str = TASK,
+    patience: Patience | None = None,
+    roles: Mapping[str, str] = NO_ROLES,
+    observed: Sequence[Observed] = (),
+) -> list[Evaluation]:
+    """The evaluation of each step of a run."""
+    settings = SuiteSettings(tool_roles=roles)
+    return [evaluate(one, settings)[0] for one in requests(steps, injected, task, patience, roles, observed)]
 
 
 @pytest.fixture(name="act")

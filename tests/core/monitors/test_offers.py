@@ -74,30 +74,14 @@ CASES = [*cases(TABLE.read_text(encoding="utf-8"))]
 
 
 def offers(steps: Sequence[Step], roles: Sequence[tuple[str, str]] = ()) -> str:
-    """Return what a text after these steps says to do, if it may name what was not tried yet."""
-    memories: Memories = {}
-    for index, step in enumerate(steps):
-        features = features_of(step, index, tool_roles=dict(roles))
-        memories = {
-            name: keep(features, step, memories.get(name), dict(roles))
-            for name, keep in ((recall.OWN_MEMORY, recall.remember), (untried.OWN_MEMORY, untried.gather))
-        }
-    return composed("Evidence.", "Advice.", Recall(memories, len(steps) - 1)).removeprefix("Evidence. ")
+    """Return what a text after these steps says of what was not tried yet."""
+    return said(steps, dict(roles))
 
 
 def advice(steps: Sequence[Step], roles: Sequence[tuple[str, str]] = ()) -> str:
     """Return what all texts of the monitors say to do, without the evidence."""
-    memories: Memories = {}
-    said = []
-    for index, step in enumerate(steps):
-        request = Evaluate(
-            step=step, index=index, memories=memories, injected=(), task="t", profile="other",
-            weights=dict(resolve_weights("coding")),
-        )  # fmt: skip
-        found, memories = evaluate_request(request, SuiteSettings(calibration=shipped(), tool_roles=dict(roles)))
-        text = found.intervention_text or ""
-        said.append(text[len(first_sentence(text)) :])
-    return "\n".join(said)
+    texts = [found.intervention_text or "" for found in play(steps, task="t", roles=dict(roles))]
+    return "\n".join([text[len(first_sentence(text)) :] for text in texts])
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{at} {case.kind}" for at, case in enumerate(CASES)])

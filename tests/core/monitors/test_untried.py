@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from reasonblocks.monitors.features import features_of
 from reasonblocks.monitors.forms import Form
 from reasonblocks.monitors.listed import lists_in
-from reasonblocks.monitors.untried import Alternatives, alternatives, gather
+from reasonblocks.monitors.untried import Alternatives
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import act
+from tests.core.monitors.sighted import found
 
 
 def untried(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
@@ -19,10 +19,7 @@ def untried(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) 
 
 
 def with_form(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
-    memory: JSON = None
-    for index, step in enumerate(steps):
-        memory = gather(features_of(step, index), step, memory, tool_roles or {})
-    return alternatives(memory, len(steps) - 1)
+    return found(steps, tool_roles or {})._replace(shown_by="")
 
 
 HALL, ATTIC = "You are in the hall. Doors: attic, cellar, pantry.", "You are in the attic. Doors: hall."

@@ -10,26 +10,17 @@ from hypothesis import given as hypothesis_given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from reasonblocks.engine.gates import untried_sentence
-from reasonblocks.monitors.features import features_of
 from reasonblocks.monitors.memory import table
 from reasonblocks.monitors.untried import alternatives, gather
-from reasonblocks.monitors.wording import composed
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import act
-from tests.core.monitors.test_texts import recalled
+from tests.core.monitors.sighted import said, sightings
 
 HALL = act("go", "You are in the hall. Doors: attic, cellar, pantry.", door="hall")
 ATTIC = act("go", "You are in the attic. Doors: hall, loft.", door="attic")
 LOFT = act("go", "You are in the loft. Doors: attic, roof.", door="loft")
 ROOF = act("go", "You are in the roof. Doors: loft.", door="roof")
 CELLAR = act("go", "You are in the cellar. Doors: hall.", door="cellar")
-
-
-def said(steps: Sequence[Step]) -> str:
-    text = composed("Evidence.", "Advice.", recalled(steps))
-    assert text.startswith("Evidence.")
-    return untried_sentence(text)
 
 
 def test_untried_members_are_calls_in_the_form_that_the_agent_used() -> None:

@@ -42,13 +42,16 @@ class ReasonBlocks:
 
     Monitors: `task_profile` ("coding", "pr_review" or "qa") selects their weights, and `weights` overrides single
     ones. `monitors` adds your own, or those that an installed package offers under a name. `tool_roles` maps tools to
-    "edit", "test", "read", "search" or "finish", or to "web", "mail" or "chat", whose results are not quoted.
-    `scorer(step)` replaces the built-in difficulty. `calibration` fits the numbers to your agent: the path of the TOML
-    file that `reasonblocks calibrate` writes, or a mapping of the same form (`difficulty_mean`, `difficulty_spread`,
-    `composite_fires`, `fires`, `evidence`, `own_level`); what is missing keeps its shipped value. From its 20th
-    finished run on, an agent is judged by its own level, taken from its earlier runs: `profile` keeps them on the
-    server ("shared", or in memory without a server), in "memory", in the user's folder ("auto") or in a file, and None
-    disables it. A `calibration` takes precedence, unless it sets `own_level`.
+    "change", "check", "read", "list", "search", "ask" or "finish", or to "web", "mail" or "chat", whose results are not
+    quoted. `scorer(step)` replaces the built-in difficulty. `calibration` fits that to your agent: the path of the TOML
+    file that `reasonblocks calibrate` writes, or a mapping of the same form (`difficulty_mean`, `difficulty_spread`);
+    what is missing keeps its shipped value.
+
+    Patience: `patience="3 of 5"` says how many of the newest steps have to be dead before the agent is told; it is one
+    of "2 of 3", "3 of 5", "3 of 3", "4 of 5" (the default), "5 of 6", "6 of 7" and "8 of 9". Without it, an agent with
+    a name gets the least patient one that its earlier runs show to be seldom needless. `profile` keeps the counts of
+    these runs on the server ("shared", or in memory without a server), in "memory", in the user's folder ("auto") or in
+    a file, and None disables it. `explore` is the share of its runs whose monitors are silent to learn from them.
 
     Lessons: `pattern_store` finds them. Without it they come from the library and from the file that
     `reasonblocks patterns` writes, or from the server at QDRANT_URL, searched with `embedder`.
@@ -99,6 +102,8 @@ class ReasonBlocks:
         scorer: Callable[[Step], float] | None = None,
         calibration: CalibrationSource | None = None,
         profile: ProfileSource | None = "shared",
+        patience: str | None = None,
+        explore: float = 0.0,
         pattern_store: PatternStore | None = None,
         embedder: Embedder | None = None,
         e_traces_enabled: bool = True,
@@ -126,6 +131,7 @@ class ReasonBlocks:
             org_id=org_id, project_id=project_id, fsm_thresholds=fsm_thresholds, transition=transition, scorer=scorer,
             model_routing=model_routing, token_budget=token_budget, task_profile=task_profile, weights=weights,
             monitors=monitors, tool_roles=tool_roles, calibration=calibration, profile=profile,
+            patience=patience, explore=explore,
             pattern_store=pattern_store, embedder=embedder, e_traces_enabled=e_traces_enabled,
             e2_requires_signal=e2_requires_signal, standing_rules=standing_rules, placement=placement, sinks=sinks,
             redact=redact, step_deadline_ms=step_deadline_ms, strict=strict, mode=mode, on_injection=on_injection,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from .types import (
+    Account,
     ETrace,
     Evaluation,
     FSMState,
@@ -17,9 +18,8 @@ from .types import (
     Injection,
     Memories,
     Note,
-    Novelty,
     Observed,
-    OwnLevel,
+    Patience,
     Step,
     StepDecision,
     Tier,
@@ -96,7 +96,10 @@ class Check(Request["str | None"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluate(Request[tuple[Evaluation, Memories]]):
-    """Asks the evaluator for the evaluation of completed step `index`, and for the memories after it."""
+    """Asks the evaluator for the evaluation of completed step `index`, and for the memories after it.
+
+    `account` and `patience` include the step.
+    """
 
     step: Step
     index: int
@@ -105,11 +108,9 @@ class Evaluate(Request[tuple[Evaluation, Memories]]):
     task: str
     profile: str
     weights: dict[str, float]
+    account: Account
+    patience: Patience
     observed: Observed = ()
-    own_level: OwnLevel | None = None
-    """The thresholds of this run; None: the evaluator's own."""
-    novelty: Novelty | None = None
-    """The news that the step brought; None: the evaluator measures it itself, and keeps the memory for it."""
     run_id: str = ""
     notes_told: tuple[str, ...] = ()
     """Ids of the notes that the run has been told."""

@@ -221,22 +221,22 @@ def kind_of(call: ToolCall, given: Mapping[str, str]) -> Kind:
 
 def _kind(call: ToolCall, command: str) -> Kind:
     name = call.name[:NAME_HEAD]
-    parts = _parts(name)
+    parts = parts_of(name)
     if _asks_by_form(call.arguments):
         return Kind(frozenset((ASK,)), command=command)
     if command and is_shell(name, command):
         roles = _of_command(command[:COMMAND_HEAD].strip())
-        if roles or not _SHELLS.isdisjoint(parts) or not (named := _role_by_name(name)):
+        if roles or not _SHELLS.isdisjoint(parts) or not (named := role_by_name(name)):
             return Kind(roles, True, command)
         return Kind(frozenset((named,)), command=command)
-    if command and not _REPLS.isdisjoint(parts) and _role_by_name(name) in ("", CHECK):
+    if command and not _REPLS.isdisjoint(parts) and role_by_name(name) in ("", CHECK):
         head = command[:COMMAND_HEAD]
         changes = _ASSIGNS.search(head) or _WRITES_BY_CODE.search(head)
         return Kind(frozenset((RUN, CHANGE) if changes else (RUN,)), True, command)
-    role = _role_by_name(name)
+    role = role_by_name(name)
     act = _act_in(call.arguments)
     if act and role not in (NOTE, ASK):
-        role = _role_by_name(act) or role
+        role = role_by_name(act) or role
     if (
         role in ("", SEARCH, READ)
         and command
@@ -375,16 +375,16 @@ def is_shell(name: str, command: str = "") -> bool:
 
     Some agents name the call after the program that a line of a shell starts: the tool of "python train.py" is python.
     """
-    parts = _parts(name[:NAME_HEAD])
+    parts = parts_of(name[:NAME_HEAD])
     if not _SHELLS.isdisjoint(parts):
         return True
     return bool(name) and command.startswith(name) and command[len(name) :][:1] in ("", " ")
 
 
 @lru_cache(maxsize=1024)
-def _role_by_name(name: str) -> str:
+def role_by_name(name: str) -> str:
     """Return the role of the first word of a name that has one; of a tool of a server, of its own name."""
-    parts = _parts(name)
+    parts = parts_of(name)
     if any(_VERBS.get(part) == NOTE for part in parts):
         return NOTE
     if "output" in parts and not {"read", "get", "bash", "task"}.isdisjoint(parts):
@@ -402,5 +402,5 @@ def _role_by_name(name: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _parts(name: str) -> tuple[str, ...]:
+def parts_of(name: str) -> tuple[str, ...]:
     return tuple([part.lower() for part in _NAME_PART.findall(name)])

@@ -121,6 +121,7 @@ def observe(step: Step, account: Account, index: int, tool_roles: Mapping[str, s
         actions=(*account.actions, *[call.action(index) for call in calls])[-ACTIONS_KEPT:],
         ids=_ids(step, after, index) if did.letter == "A" else after.ids,
         turn=turn,
+        ran=account.ran or did.ran or did.checked,
         did=did,
     )
 
@@ -213,7 +214,8 @@ def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str
         same = any(action.call == call.call and action.step >= before.mark for action in before.actions)
         return ("A" if same else ""), "", now
     if call.made and call.call not in before.changes:
-        now = replace(now, mark=index, changes=(*now.changes, call.call)[-CHANGES_KEPT:])
+        edits = now.edits + (_place(call) != 0)
+        now = replace(now, mark=index, changes=(*now.changes, call.call)[-CHANGES_KEPT:], edits=edits)
         now = _with_check(call, now, index, changed=True)
         return "", _due_check(now, index), now
     letter = _letter(call, before) if call.ended else ""
@@ -336,7 +338,7 @@ def _with_check(call: _Call, now: Account, index: int, *, changed: bool) -> Acco
         if check is not None and line and check.line == line and _checks_again(call, check, changed=changed):
             where = check.place if not changed or check.place in (0, place) else -1
             row = check.row + 1 if where >= 0 else 2
-        return replace(now, check=Check(index, call.call, line, call.reading.failed, row, max(0, where)))
+        return replace(now, check=Check(index, call.call, line, call.reading.failed, row, max(0, where)), edits=0)
     if changed and check is not None:
         where = place if check.place in (0, place) else -1
         return replace(now, check=check._replace(since=check.since + 1, place=where))

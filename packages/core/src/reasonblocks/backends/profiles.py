@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ..concurrency.interrupts import holding
-from ..engine.own_level import MAX_RUNS, Summary, summary_in
 from ..exceptions import Unavailable
+from ..monitors.profile import MAX_RUNS, Summary, summary_in
 from ..util.files import regular_or_missing
 from ..util.json import compact
 from ..util.process import on_fork

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..account.observe import observe
 from ..exceptions import BadAnswer, Unavailable
-from ..monitors import novelty
-from ..monitors.outcome import says_waiting
+from ..monitors import untried
+from ..monitors.patience import after_step
 from ..requests import Advance, Evaluate, Flow, Observe, Score, ask
 from ..types import (
+    Account,
     DifficultyParts,
     Evaluation,
     FSMState,
     GateDecision,
     Memories,
-    Novelty,
     Observed,
+    Patience,
     Pending,
     ScoreMemory,
     Settings,
@@ -30,7 +32,6 @@ from ..types import (
 from ..util.json import MAX_INT, canonical, evolve, storable_json
 from ..util.text import bounded, preview
 from . import gates, scoring
-from .own_level import raised
 
 RECORDS_KEPT = 8
 """Completed steps in the trace state; the longest query needs 5."""
@@ -114,25 +115,32 @@ class Assessment:
     fsm_state: FSMState
     evaluation: Evaluation | None
     memories: Memories
+    account: Account
+    patience: Patience
     observed: Observed = ()
     """The observations of the caller's own monitors."""
-    stale: bool = False
-    """True if the step brought nothing new."""
 
 
 def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flow[Assessment]:
-    """Score, advance, evaluate. In END a step is only scored. Raises `BadAnswer` for texts that are no strings."""
-    step = _checked(completed_step(state, completed))
-    brought, known = novelty.observe(step, state.memories.get(novelty.OWN_MEMORY))
-    difficulty, parts, score_memory = yield from _score(state, step, brought, settings)
+    """Observe, score, advance, evaluate. In END a step is not evaluated. Raises `BadAnswer` for texts that are none."""
+    step, index = _checked(completed_step(state, completed)), state.steps_begun - 1
+    account = observe(step, state.account, index, settings.tool_roles)
+    told = state.injected[-1].step if state.injected and settings.mode == "steer" else None
+    patience = after_step(state.patience, index, told, dead=account.did.dead)
+    difficulty, parts, score_memory = yield from _score(state, step, account, settings)
     history = (*state.difficulty_history, difficulty)[-settings.history_limit :]
     fsm_state = yield from _advance(state, history, settings)
     evaluation, memories = None, state.memories
     observed: Observed = ()
     if fsm_state is not FSMState.END:
         if settings.custom_monitors:
-            observed = yield from ask(Observe(step=step, index=state.steps_begun - 1, memories=memories))
-        evaluation, memories = yield from _evaluate(state, step, brought, observed, settings)
+            observed = yield from ask(Observe(step=step, index=index, memories=memories))
+        result = account.actions[-1].result if account.actions else 0
+        seen = untried.gather(step, index, result, memories.get(untried.OWN_MEMORY), settings.tool_roles)
+        own = {name: memory for name, _, memory, _ in observed} | ({} if seen is None else {untried.OWN_MEMORY: seen})
+        request = _request(state, step, account, patience, {**memories, **own}, observed, settings)
+        evaluation, memories = yield from _evaluation(request)
+        memories = {**memories, **own}
     return Assessment(
         step=step,
         difficulty=difficulty,
@@ -141,9 +149,10 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
         history=history,
         fsm_state=fsm_state,
         evaluation=evaluation,
-        memories={**memories, novelty.OWN_MEMORY: known},
+        memories=memories,
+        account=account,
+        patience=patience,
         observed=observed,
-        stale=brought.stale,
     )
 
 
@@ -158,20 +167,11 @@ def _checked(step: Step) -> Step:
 
 
 def _score(
-    state: TraceState, step: Step, brought: Novelty, settings: Settings
+    state: TraceState, step: Step, account: Account, settings: Settings
 ) -> Flow[tuple[float, DifficultyParts | None, ScoreMemory]]:
     if settings.caller_scorer:
         return (yield from ask(Score(step=step))), None, state.score_memory
-    own, level = state.own_level, settings.level
-    if own is not None and own.difficulty_mean is not None:
-        level = evolve(level, mean=own.difficulty_mean)
-    waits = brought.stale and not brought.error and _waits(step)
-    return scoring.score(step, state.score_memory, level, brought, waits=waits)
-
-
-def _waits(step: Step) -> bool:
-    """Return True if a result reports a running process, so that asking again is right."""
-    return any(says_waiting(result.output) for result in step.tool_results)
+    return scoring.score(step, state.score_memory, settings.level, account.did, easy=settings.easy)
 
 
 def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) -> Flow[FSMState]:
@@ -182,28 +182,37 @@ def _advance(state: TraceState, history: tuple[float, ...], settings: Settings) 
     return settings.transition(state.current_state, history)
 
 
-def _evaluate(
-    state: TraceState, step: Step, brought: Novelty, observed: Observed, settings: Settings
-) -> Flow[tuple[Evaluation | None, Memories]]:
-    request = Evaluate(
+def _request(
+    state: TraceState,
+    step: Step,
+    account: Account,
+    patience: Patience,
+    memories: Memories,
+    observed: Observed,
+    settings: Settings,
+) -> Evaluate:
+    return Evaluate(
         step=step,
         index=state.steps_begun - 1,
-        memories=state.memories,
+        memories=memories,
         injected=state.injected,
         task=settings.task,
         profile=settings.task_profile,
         weights=dict(settings.weights),
+        account=account,
+        patience=patience,
         observed=observed,
-        own_level=state.own_level,
-        novelty=brought,
         run_id=state.trace_id,
         notes_told=state.notes_told,
         takes_notes=settings.operator_notes,
     )
+
+
+def _evaluation(request: Evaluate) -> Flow[tuple[Evaluation | None, Memories]]:
     try:
         return (yield from ask(request))
     except Unavailable:  # fail open: this step has no evaluation, the next is judged as usual
-        return None, state.memories
+        return None, request.memories
 
 
 def decision_for(
@@ -238,16 +247,10 @@ def decision_for(
     )
 
 
-def record_assessment(state: TraceState, assessment: Assessment, *, final: bool = False) -> TraceState:
-    """Return the state with everything that the assessment found; nothing is injected or retrieved yet.
-
-    The last step of a run counts in no maximum: nothing could have been injected after it.
-    """
+def record_assessment(state: TraceState, assessment: Assessment) -> TraceState:
+    """Return the state with everything that the assessment found; nothing is injected or retrieved yet."""
     evaluation = assessment.evaluation
     fired = evaluation.fired if evaluation else ()
-    maxima = state.maxima
-    if evaluation is not None and not final:
-        maxima = raised(maxima, evaluation, state.last.composite if state.last else None, stale=assessment.stale)
     return evolve(
         state,
         current_state=assessment.fsm_state,
@@ -255,7 +258,8 @@ def record_assessment(state: TraceState, assessment: Assessment, *, final: bool 
         steps=(*state.steps, _record(state, assessment, fired))[-RECORDS_KEPT:],
         score_memory=assessment.score_memory,
         memories=assessment.memories,
-        maxima=maxima,
+        account=assessment.account,
+        patience=assessment.patience,
         evaluated=state.evaluated or evaluation is not None,
         fired_before=(*state.fired_before, bool(fired))[-gates.LOOK_BACK :],
     )

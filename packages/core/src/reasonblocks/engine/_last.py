@@ -26,7 +26,7 @@ def final_flow(
     """
     assessment = yield from assess(state, completed, settings)
     decision = _final(state, assessment, settings)
-    after = record_assessment(state, assessment, final=True)
+    after = record_assessment(state, assessment)
     if settings.second_look and withholds_look and state.second_look is None:
         look = yield from _look(after, assessment, decision, settings)
         decision = evolve(decision, withheld=look.told, dropped=look.dropped)
@@ -43,7 +43,7 @@ def stopped(
 ) -> tuple[TraceState, StepDecision]:
     """Return the state that stores the final decision of a run ended before its next call, and that decision."""
     decision = evolve(_final(state, assessment, settings), key=key_of(given), stop=reason)
-    return remembered(record_assessment(state, assessment, final=True), given, decision)
+    return remembered(record_assessment(state, assessment), given, decision)
 
 
 def stopped_by_budget(
@@ -66,7 +66,7 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
     """
     assessment = yield from assess(state, given.completed, settings)
     final = _final(state, assessment, settings)
-    ended = record_assessment(state, assessment, final=True)
+    ended = record_assessment(state, assessment)
     if (yield from reason_to_stop(ended, final, settings)) is not None:
         return ended, final
     look = yield from _look(ended, assessment, final, settings)

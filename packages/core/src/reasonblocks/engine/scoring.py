@@ -12,10 +12,10 @@ edge of what is normal for the agent. It begins at the prior plus a margin, move
 without their errors, and is fixed from then on. Agents read first and write later, so the level of a long run rises by
 a fixed amount.
 
-Steps whose results bring something new are easier, and others harder, by the decayed mean of the share that is new. The
-difficulty is a sigmoid of both. A step that brings nothing new closes a part of the difficulty's distance from 1, and
-so does each further one: however quiet the steps are, five in a row are over .85, and forty reach SKIP. Each step that
-brings something halves the count. A step that waits for a running process changes neither the mean nor the count.
+Steps that bring something are easier, and dead ones harder (the account decides which they are), by their decayed mean.
+The difficulty is a sigmoid of both. A dead step closes a part of the difficulty's distance from 1, and so does each
+further one: however quiet the steps are, five in a row are over .85, and forty reach SKIP. Each step that brings
+something halves the count. A step that waits for a running process changes neither the mean nor the count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from ..types import JSON, DifficultyParts, Level, Novelty, ScoreMemory, Step, ToolResult
+from ..types import JSON, DifficultyParts, Level, ScoreMemory, Step, ToolResult
+from ..types.account import Did
 from ..util.json import canonical
 from ..util.text import clip, ends, words
 
@@ -42,13 +43,14 @@ RISE, RISE_FROM = 0.14, 12
 24."""
 SLOPE, OFFSET = 1.25, 0.4
 """Parameters of the sigmoid: at the own level, if half of the results is new, the difficulty is .6: SLOW begins."""
-NEWS, HALF_NEW = 8.0, 0.5
-"""The weight of the share of results that is new, and the share that makes a step neither easier nor harder."""
+NEWS, HALF_NEW, BROUGHT = 8.0, 0.5, 0.6
+"""The weight of what the steps brought, the mean that makes a step neither easier nor harder, and the value of a step
+that is not dead."""
 STALLED = 0.65
-"""Part of the difficulty's distance from 1 that each step that brings nothing new leaves. The first one ends FAST."""
+"""Part of the difficulty's distance from 1 that each dead step leaves. The first one ends FAST."""
 MAX_STALL = 8
-"""The highest count of such steps, so that a long stall is forgotten as soon as a short one: SKIP ends after three new
-steps."""
+"""The highest count of such steps, so that a long stall is forgotten as soon as a short one: SKIP ends after three
+other steps."""
 WEIGHTS = DifficultyParts(hedging=0.05, length=0.5, errors=0.25, entities=0.1)
 """The weight of each part in `raw`."""
 HEDGES_FULL = 0.08
@@ -105,39 +107,42 @@ _RUNS = re.compile(
 
 
 def score(
-    step: Step, memory: ScoreMemory, level: Level, brought: Novelty, *, waits: bool = False
+    step: Step, memory: ScoreMemory, level: Level, did: Did, *, easy: float = 0.0
 ) -> tuple[float, DifficultyParts, ScoreMemory]:
     """Return the difficulty, its parts and the new memory; a pure function. `level` is the prior.
 
-    `brought`: what the step brought. `waits`: the step waits for a running process, so that nothing new was expected.
+    `did` is the step's part of the account: one that waits for a running process was not expected to bring anything. A
+    dead step and one that failed are at least `easy`, so that they are never easy.
     """
-    parts = parts_of(step)
+    parts, waits = parts_of(step), did.waiting and not did.dead
     raw, count = _raw(parts), memory.count + 1
     before = memory.recent if memory.count else level.mean + MARGIN
     after = ScoreMemory(
         count=count,
         total=memory.total + calm_of(parts) if memory.count < LEVEL_STEPS else memory.total,
         recent=before + (raw - before) / _weight(count),
-        fresh=_fresh(memory, None if waits else brought),
-        stall=memory.stall if waits else _stall(memory, brought),
+        fresh=_fresh(memory, None if waits else did.dead),
+        stall=memory.stall if waits else _stall(memory, dead=did.dead),
     )
     own = _own(memory, level) + _rise(count)
     eased = _sigmoid(SLOPE * (after.recent - own) / level.spread + OFFSET - NEWS * (after.fresh - HALF_NEW))
-    return round(1 - (1 - eased) * STALLED**after.stall, 4), parts, after
+    difficulty = 1 - (1 - eased) * STALLED**after.stall
+    if did.dead or did.failed:
+        difficulty = max(easy, difficulty)
+    return round(difficulty, 4), parts, after
 
 
-def _fresh(memory: ScoreMemory, brought: Novelty | None) -> float:
-    """Return the decayed mean of the share that is new."""
+def _fresh(memory: ScoreMemory, dead: bool | None) -> float:
+    """Return the decayed mean of what the steps brought."""
     before = memory.fresh if memory.count else HALF_NEW
-    if brought is None:
+    if dead is None:
         return before
-    share = 0.0 if brought.stale else brought.fresh
-    return before + (share - before) / _weight(memory.count + 1)
+    return before + ((0.0 if dead else BROUGHT) - before) / _weight(memory.count + 1)
 
 
-def _stall(memory: ScoreMemory, brought: Novelty) -> float:
-    """Return the count of steps that brought nothing new."""
-    return min(float(MAX_STALL), memory.stall + 1) if brought.stale else memory.stall / 2
+def _stall(memory: ScoreMemory, *, dead: bool) -> float:
+    """Return the count of dead steps."""
+    return min(float(MAX_STALL), memory.stall + 1) if dead else memory.stall / 2
 
 
 def score_text(text: str, level: Level) -> float:

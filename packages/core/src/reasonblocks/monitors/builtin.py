@@ -1,40 +1,28 @@
-"""The table of the built-in monitors, in the order in which they are reported; their weights, and a calibration."""
+"""The table of the built-in monitors, in the order in which they are reported, and their weights."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ..exceptions import ConfigError
-from ..types import JSON, Level
-from . import claim_contradiction, cyclic_compression, late_sprawl, semantic_loop, silent_topic_drift, verification_skip
-from .features import Features
-from .finding import Finding
-from .persistence import Weights
-from .recall import Recall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltIn:
-    """One monitor: `observe` a step with its memory, and `say` the text of a finding at a rung, 1 to 3."""
+class BuiltIn(NamedTuple):
+    """One monitor, and the type of failure that it finds."""
 
     name: str
     failure_type: str
-    observe: Callable[[Features, JSON], Finding]
-    say: Callable[[Finding, int, Recall], str]
 
 
-MONITORS = tuple(
-    BuiltIn(name=module.NAME, failure_type=module.FAILURE_TYPE, observe=module.observe, say=module.say)
-    for module in (
-        claim_contradiction,
-        semantic_loop,
-        verification_skip,
-        cyclic_compression,
-        late_sprawl,
-        silent_topic_drift,
-    )
+MONITORS = (
+    BuiltIn("claim_contradiction", "contradiction"),
+    BuiltIn("semantic_loop", "loop"),
+    BuiltIn("verification_skip", "unverified"),
+    BuiltIn("cyclic_compression", "churn"),
+    BuiltIn("late_sprawl", "sprawl"),
+    BuiltIn("silent_topic_drift", "drift"),
 )
 BY_NAME: Mapping[str, BuiltIn] = {row.name: row for row in MONITORS}
 
@@ -89,29 +77,3 @@ def _clamped(name: str, weight: object) -> float:
     if isinstance(weight, bool) or not isinstance(weight, (int, float)) or math.isnan(weight):
         raise ConfigError(f"weights[{name!r}]", weight, "a number is needed, 0 to 1")
     return min(1.0, max(0.0, float(weight)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndicatorWeight:
-    """One indicator's `weight` in the composite, for each unit above its `centre`."""
-
-    weight: float
-    centre: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """The fitted numbers, shipped or an agent's own (`reasonblocks_workbench.calibration` reads, writes and fits them).
-
-    `level` is the normal difficulty. `fires` has each monitor's threshold, and `composite` is the threshold of the
-    composite path. `evidence` has the indicators with a weight above 0; the calibration file has the same key.
-    `persistence` has the weights of the chance that trouble lasts, and its threshold.
-    """
-
-    level: Level
-    fires: Mapping[str, float]
-    composite: float
-    persistence: Weights
-    evidence: Mapping[str, IndicatorWeight] = field(default_factory=dict)
-    own_level: bool = False
-    """True if the agent's own level may replace the thresholds."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..account.sameness import hash_of
 from ..types import JSON, ToolCall
 from ..util.json import MAX_INT
 from .offers import alike, count_of_words, may_fill
-from .outcome import hash_of
 
 TWO = 2
 """Members that an agent has used in one form, from which on others may be offered."""

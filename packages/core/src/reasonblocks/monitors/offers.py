@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from ..account.calls import NAME_HEAD, is_shell
 from ..types import ToolCall
 from ..util.folding import folded
 from .acting import acts, hides_act, speaks, words_of
-from .roles import NAME_HEAD, is_shell, trust_of
+from .roles import trust_of
 
 LONGEST_NAME = 60
 """Characters of the longest value."""

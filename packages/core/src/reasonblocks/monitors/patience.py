@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..exceptions import ConfigError
+from ..types.account import Count, Patience
+from ..util.json import evolve
 
 AHEAD, NEEDLESS = 4, 1
 """A text is needless if at most one of the next four steps is dead: the agent got out by itself."""
@@ -51,25 +52,10 @@ RUNGS = (
 )
 """The rungs, from the least patient one on. The priors are starting values: an agent's own counts outweigh them."""
 DEFAULT = RUNGS[3]
-
-
-class Count(NamedTuple):
-    """The times that a rung was `reached`, those at which a text would have been `needless`, and the `open` ones.
-
-    Bit n of `open` is set if the rung was reached n steps ago, and what followed is not known yet.
-    """
-
-    reached: int = 0
-    needless: int = 0
-    open: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretches:
-    """The counts of a run, one for each rung, and its newest nine steps as bits: 1 for dead, the newest the lowest."""
-
-    window: int = 0
-    counts: tuple[Count, ...] = (Count(),) * len(RUNGS)
+STRETCH = RUNGS[1]
+"""The rung at which a dead stretch begins; it ends once at most one of four steps is dead."""
+ALONE = 2
+"""Dead stretches that ended by themselves, after which a run is told one rung later."""
 
 
 def rung_of(patience: object) -> Rung:
@@ -87,13 +73,42 @@ def is_reached(letters: str, rung: Rung) -> bool:
     return newest[-1:] not in ("", ".") and len(newest) - newest.count(".") >= rung.dead
 
 
-def counted(stretches: Stretches, *, dead: bool) -> Stretches:
-    """Return the counts after one more step."""
-    window = (stretches.window << 1 | dead) & _WINDOW
-    return Stretches(
-        window=window,
-        counts=tuple([_counted(count, rung, window) for count, rung in zip(stretches.counts, RUNGS, strict=True)]),
-    )
+def rung_in_use(patience: Patience) -> Rung | None:
+    """Return the rung of a run, moved by its offset; None to be silent."""
+    if not patience.rung:
+        return None
+    at = RUNGS.index(rung_of(patience.rung)) + patience.offset
+    return RUNGS[min(len(RUNGS) - 1, max(0, at))]
+
+
+def after_step(patience: Patience, index: int, told: int | None, *, dead: bool) -> Patience:
+    """Return the patience after completed step `index`; `told` is the first step after the newest text.
+
+    Rungs are counted until the first text: what follows one is no longer what the agent does by itself.
+    """
+    window = (patience.window << 1 | dead) & _WINDOW
+    counts = patience.counts or (Count(),) * len(RUNGS)
+    if told is None:
+        counts = tuple([_counted(count, rung, window) for count, rung in zip(counts, RUNGS, strict=True)])
+    return _moved(evolve(patience, window=window, counts=counts), index, told)
+
+
+def _moved(patience: Patience, index: int, told: int | None) -> Patience:
+    """Return the patience with its offset moved: up by two dead stretches that ended by themselves, down by a text that
+    did not end one.
+    """
+    dead = (patience.window & (1 << AHEAD) - 1).bit_count()
+    if told is not None and index - told + 1 == AHEAD and dead > NEEDLESS:
+        return evolve(patience, offset=max(-1, patience.offset - 1))
+    if patience.since < 0:
+        begins = patience.window & 1 and (patience.window & (1 << STRETCH.of) - 1).bit_count() >= STRETCH.dead
+        return evolve(patience, since=index) if begins else patience
+    if dead > NEEDLESS or index - patience.since < AHEAD:
+        return patience
+    alone = patience.alone + (told is None or told <= patience.since)
+    if alone < ALONE:
+        return evolve(patience, since=-1, alone=alone)
+    return evolve(patience, since=-1, alone=0, offset=min(1, patience.offset + 1))
 
 
 def _counted(count: Count, rung: Rung, window: int) -> Count:

@@ -10,15 +10,15 @@ from struct import pack, unpack
 from typing import NamedTuple
 from zlib import crc32
 
+from ..account.calls import LIST, SEARCH, Kind, command_of, kind_of
+from ..account.sameness import hash_of
 from ..types import JSON, Step, ToolCall
 from ..util.json import MAX_INT
-from .arguments import command_of
-from .features import Features
+from .excerpts import call_line
 from .forms import Form, Use, taken_by, with_use
 from .listed import LONGEST_LIST, labelled_in, lists_in
 from .memory import count, table
 from .offers import LONGEST_NAME, changes_nothing, may_offer, may_show, may_take
-from .outcome import hash_of
 from .roles import trust_of
 
 OWN_MEMORY = "_untried"
@@ -52,12 +52,14 @@ MAX_PARTS = 6
 _WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>=|&!$*]+")
 _EDGES = ".:-"
 _QUOTES = " \"'"
-_SEARCH = frozenset({"search"})
-"""The role of a shell's command that lists."""
+_LISTS = frozenset({LIST, SEARCH})
+"""The roles of a shell's command that lists."""
 
 
 class Alternatives(NamedTuple):
     """Values of one list that no argument had so far, and the `form` of the call that takes them.
+
+    `shown_by` is the call that showed the list, "" for one of several.
 
     `newest` if the list was in the last result; `seen` is the step that showed it. The list is `elsewhere` if it is
     older, and the last result has one of its kind, as each room has its doors. With `here`, every member was an
@@ -71,6 +73,7 @@ class Alternatives(NamedTuple):
     seen: int = -1
     elsewhere: bool = False
     here: bool = False
+    shown_by: str = ""
 
 
 _NONE = Alternatives()
@@ -87,21 +90,25 @@ class _List(NamedTuple):
     source: str
     seen: int
     used: int
+    call: str
     members: list[str]
 
     @property
     def row(self) -> list[JSON]:
         """The stored form: the fields and then the members."""
-        return [*self[:4], *self.members]
+        return [*self[:5], *self.members]
 
     @classmethod
     def of(cls, row: list[JSON]) -> _List:
         """Return the list of a stored row."""
-        return cls(*row[:4], row[4:])  # type: ignore[arg-type, call-arg]  # our own row, unchecked as every memory
+        return cls(*row[:5], row[5:])  # type: ignore[arg-type, call-arg]  # our own row, unchecked as every memory
 
 
-def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
-    """Return the memory after this step: values that its calls used, then lists in its results."""
+def gather(step: Step, index: int, result: int, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
+    """Return the memory after this step: values that its calls used, then lists in its results.
+
+    `result` is the digest of its newest result.
+    """
     if not step.tool_calls and not step.tool_results:
         return memory
     kept = table(memory)
@@ -111,15 +118,17 @@ def gather(features: Features, step: Step, memory: JSON, tool_roles: Mapping[str
     if "after" in kept:
         used |= {_after(kept["after"], value) for value in values}
     for call in step.tool_calls[:MAX_CALLS] if lists else ():
-        lists, uses = _taken(lists, uses, call, features.index, tool_roles)
+        lists, uses = _taken(lists, uses, call, index, tool_roles)
     known = {one.kind for one in lists}
-    new = list(_shown(features, step, tool_roles, known)) if "edit" not in features.roles else []
+    kinds = {call.id: kind_of(call, tool_roles) for call in step.tool_calls[:MAX_CALLS]}
+    changes = any(kind.changes for kind in kinds.values())
+    new = [] if changes else list(_shown(step, index, kinds, tool_roles, known))
     return {
         "shown": [one.row for one in (_with(lists, new) if new else lists)],
         "uses": [use.row for use in uses],
         "used": _marked(kept.get("used"), used) if used else kept.get("used"),
-        "last": features.index if step.tool_results else count(kept, "last"),
-        **({"after": (features.result or 0) if new else kept.get("after", 0)} if tracks else {}),
+        "last": index if step.tool_results else count(kept, "last"),
+        **({"after": result if new else kept.get("after", 0)} if tracks else {}),
     }
 
 
@@ -151,7 +160,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
         names = [name for name in members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= MANY:
             elsewhere = not newest and one.kind in here
-            return Alternatives(tuple(names[:NAMED]), newest, use.form, one.seen, elsewhere)
+            return Alternatives(tuple(names[:NAMED]), newest, use.form, one.seen, elsewhere, shown_by=one.call)
         if not names and newest and "after" in kept and not left_here.names and not use.form.prefix:
             left = [name for name in members if not _has(used, _after(kept["after"], name))]
             left_here = Alternatives(tuple(left[:NAMED]), newest, use.form, one.seen, here=True) if left else _NONE
@@ -255,29 +264,34 @@ def _taken(
     return lists, uses
 
 
-def _shown(features: Features, step: Step, tool_roles: Mapping[str, str], known: Collection[int]) -> Iterator[_List]:
+def _shown(
+    step: Step, index: int, kinds: Mapping[str, Kind], tool_roles: Mapping[str, str], known: Collection[int]
+) -> Iterator[_List]:
     """Yield the lists in the results of tools that list or read, and for a tool itself those in its own.
 
     A list of one member, as in a room with one door, is one of a kind that is `known`.
     """
     calls = {call.id: call for call in step.tool_calls}
+    shown_by = call_line(step.tool_calls) if len(step.tool_calls) == 1 else ""
     room = MAX_ADDED
     for result in step.tool_results[:MAX_CALLS]:
         call = calls.get(result.call_id) or ToolCall(id="", name=result.name)
         trust = trust_of(call, tool_roles)
-        lists = features.shell and features.roles == _SEARCH and trust != "none"
+        kind = kinds.get(result.call_id)
+        shell = kind is not None and kind.shell
+        lists = kind is not None and shell and bool(kind.roles) and kind.roles <= _LISTS and trust != "none"
         if not lists and not may_show(call, tool_roles):
             continue
-        program = command_of(call).lstrip().partition(" ")[0] if features.shell else ""
+        program = command_of(call).lstrip().partition(" ")[0] if shell else ""
         found = lists_in(result.output, quoted=trust == "full" or changes_nothing(call, tool_roles))
         alone = [(label, [name]) for label, name in labelled_in(result.output)] if known else ()
         for label, names in chain(found, alone):
-            members, kind = _offered(names), hash_of(f"{call.name} {program} {label}")
+            members, place = _offered(names), hash_of(f"{call.name} {program} {label}")
             room -= sum(map(len, members))
             if room < 0:
                 return
-            if members and (len(names) > 1 or kind in known):
-                yield _List(kind, call.name, features.index, -1, members)
+            if members and (len(names) > 1 or place in known):
+                yield _List(place, call.name, index, -1, shown_by, members)
 
 
 def _offered(members: Sequence[str]) -> list[str]:
@@ -293,7 +307,7 @@ def _with(lists: list[_List], new: list[_List]) -> list[_List]:
     for one in lists:
         key = (one.kind, *one.members)
         if key in fresh:
-            fresh[key] = one._replace(seen=fresh[key].seen)
+            fresh[key] = one._replace(seen=fresh[key].seen, call=fresh[key].call)
         else:
             left.append(one)
     left = [*left, *fresh.values()][-MAX_LISTS:]

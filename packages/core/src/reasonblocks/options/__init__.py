@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from ..engine.routing import check_routing
 from ..monitors.builtin import resolve_weights
-from ..monitors.calibration import calibration_of
+from ..monitors.calibration import level_of
+from ..monitors.patience import rung_of
 from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..session import Profiles, Workers
 from ..types import Mode, Placement, Settings, Step, Transition
@@ -34,9 +35,11 @@ from .options import (
     choice,
     condition,
     deadline,
+    easy_of,
     flag,
     machine,
     mapping,
+    share,
     switch,
     text,
 )
@@ -77,7 +80,8 @@ def configure(
     calibration: CalibrationSource | None, pattern_store: PatternStore | None, embedder: Embedder | None,
     e_traces_enabled: bool, e2_requires_signal: bool, standing_rules: StandingRules, placement: Placement,
     sinks: Iterable[TelemetrySink], redact: Callable[[str], str] | None, step_deadline_ms: float, strict: bool | None,
-    profile: ProfileSource | None, mode: Mode, on_injection: OnInjection | None, stop_when: StopWhen | None,
+    profile: ProfileSource | None, patience: str | None, explore: float, mode: Mode,
+    on_injection: OnInjection | None, stop_when: StopWhen | None,
     second_look: bool, mailbox: Mailbox | None, operator_notes: bool,
 ) -> Config:  # fmt: skip
     """Return the validated options of `ReasonBlocks`. Raises `ConfigError` with the option's name, value and rule."""
@@ -88,11 +92,11 @@ def configure(
     check_routing(routing := dict(mapping("model_routing", model_routing)))
     own_weights = dict(mapping("weights", weights))
     built_in, history_limit = machine(transition, fsm_thresholds)
-    numbers = calibration_of(calibration)
+    level, roles = level_of(calibration), tool_roles_of(tool_roles)
     store, seconds = store_of(pattern_store, embedder, environ, server), deadline(step_deadline_ms)
     strict = switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict)
     settings = Settings(
-        level=numbers.level,
+        level=level,
         transition=built_in,
         history_limit=history_limit,
         caller_scorer=call_back("scorer", scorer) is not None,
@@ -105,12 +109,15 @@ def configure(
         e2_requires_signal=flag("e2_requires_signal", e2_requires_signal),
         standing_rules=choice("standing_rules", standing_rules, get_args(StandingRules)),
         placement=choice("placement", placement, get_args(Placement)),
-        judged_by="shipped" if calibration is None else "calibration",
+        patience=None if patience is None else rung_of(patience).name,
+        explore=share("explore", explore),
+        easy=easy_of(built_in),
+        tool_roles=roles,
         disabled=disabled,
     )
     profiles = profiles_of(profile, environ, server, settings.org_id, seconds)
-    backends = backends_of(own, numbers, tool_roles, store, scorer, transition, profiles, workers, strict=strict)
-    backends = evaluated_by(server, backends, own_weights, tool_roles, None if calibration is None else numbers)
+    backends = backends_of(own, roles, store, scorer, transition, profiles, workers, strict=strict)
+    backends = evaluated_by(server, backends, own_weights, tool_roles)
     settings, backends = with_control(
         settings, backends, mode, on_injection, stop_when, second_look, mailbox, operator_notes
     )

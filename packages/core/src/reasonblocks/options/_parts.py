@@ -14,11 +14,11 @@ from ..backends.local_store import LocalStore
 from ..backends.pattern_stats import Counts, PatternStats
 from ..backends.profiles import ProfileFile, ProfileMemory
 from ..exceptions import ConfigError, StoreError
-from ..monitors.builtin import MONITORS, Calibration
+from ..monitors.builtin import MONITORS
 from ..monitors.roles import ROLES
 from ..patterns.starter import starter_patterns
 from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
-from ..session import Backends, Faults, Levels, Profiles, Workers, bounded_calls
+from ..session import Backends, Faults, Learned, Profiles, Workers, bounded_calls
 from ..types import Mode, Settings, Step, Transition
 from ..util.files import profiles_path, store_path
 from ..util.json import evolve
@@ -108,8 +108,7 @@ class Config:
 
 def backends_of(
     own: tuple[Monitor, ...],
-    calibration: Calibration,
-    roles: Mapping[str, str] | None,
+    roles: Mapping[str, str],
     store: PatternStore,
     scorer: Callable[[Step], float] | None,
     transition: Transition | None,
@@ -123,17 +122,17 @@ def backends_of(
     names += ["the mailbox", "on_injection", "stop_when", "interrupt_when"]
     names += [f"monitor {monitor.name}" for monitor in own]
     failure_types = {monitor.name: monitor.failure_type for monitor in own}
-    levels = None
+    learned = None
     if profiles is not None:
-        levels = Levels(profiles, calibration, workers, Faults("reasonblocks", strict=strict))
+        learned = Learned(profiles, workers, Faults("reasonblocks", strict=strict))
     return Backends(
-        evaluator=LocalEvaluator(calibration, tool_roles_of(roles), failure_types),
+        evaluator=LocalEvaluator(roles, failure_types),
         store=store,
         scorer=scorer,
         transition=transition,
         monitors=own,
         bounded=bounded_calls(names, workers),
-        levels=levels,
+        learned=learned,
     )
 
 

@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from types import NoneType
 from typing import TypeVar
 
-from ..engine.fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM
+from ..engine.fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM, Thresholds
 from ..exceptions import ConfigError
 from ..types import Transition
 from ..types.steering import Condition
@@ -120,6 +120,18 @@ def machine(transition: Transition | None, fsm_thresholds: Mapping[str, float] |
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_HISTORY_LIMIT:
         raise ConfigError("transition.history_limit", limit, f"must be an int from 1 to {MAX_HISTORY_LIMIT}")
     return None, limit
+
+
+def easy_of(transition: Transition | None) -> float:
+    """Return the difficulty below which a step is easy: that of the built-in machine, or the usual one."""
+    machine = getattr(transition, "__self__", None)
+    return machine.thresholds.fast_threshold if isinstance(machine, DifficultyFSM) else Thresholds().fast_threshold
+
+
+def share(name: str, value: object) -> float:
+    if not is_number(value) or not 0 <= value <= 1:
+        raise ConfigError(name, value, "must be a number from 0 to 1")
+    return float(value)
 
 
 def condition(name: str, value: object, token_budget: int | None) -> Condition | None:

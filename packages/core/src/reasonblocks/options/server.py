@@ -8,11 +8,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError
-from ..monitors.builtin import Calibration
-from ..monitors.calibration import as_toml
 from ..ports import Embedder, PatternStore, TelemetrySink
 from ..session import Backends, BoundedCall, Profiles, Workers
-from ..util.files import loads
 from ..util.json import evolve
 from ..util.secret import Secret
 
@@ -117,11 +114,10 @@ def evaluated_by(
     backends: Backends,
     weights: Mapping[str, float],
     tool_roles: Mapping[str, str] | None,
-    calibration: Calibration | None,
 ) -> Backends:
     """Return the backends with the server's evaluator, which is also a mailbox; unchanged without a server.
 
-    `weights`, `tool_roles` and `calibration` are those that the caller gave.
+    `weights` and `tool_roles` are those that the caller gave.
     """
     if server is None:
         return backends
@@ -131,7 +127,6 @@ def evaluated_by(
         server.exchange,
         weights=weights,
         tool_roles=tool_roles,
-        calibration=None if calibration is None else loads(as_toml(calibration)),
         failure_types={monitor.name: monitor.failure_type for monitor in backends.monitors},
         redaction=server.redaction(),
     )

@@ -7,7 +7,7 @@ from ._answers import Backends
 from ._bounded_call import BoundedCall, bounded_calls
 from ._check_answers import MEMORY_BYTES
 from ._drive import InThread, SteeringFlow, Wait, adrive, drive, ms_since
-from ._levels import REPLAYED, Agent, Levels, Profiles
+from ._learned import REPLAYED, Agent, Learned, Profiles
 from ._runs import OpenRuns, RunView, TraceStateManager
 from ._session import PROTOCOL, SteeringSession
 from .guard import Faults
@@ -22,7 +22,7 @@ __all__ = [
     "BoundedCall",
     "Faults",
     "InThread",
-    "Levels",
+    "Learned",
     "OpenRuns",
     "Profiles",
     "RunView",

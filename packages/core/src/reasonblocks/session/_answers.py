@@ -31,7 +31,7 @@ from ._check_answers import (
     review_of,
     traces,
 )
-from ._levels import Levels
+from ._learned import Learned
 from ._runs import RunView
 from .guard import Faults
 
@@ -47,7 +47,7 @@ class Backends:
     monitors: tuple[Monitor, ...] = ()
     mailboxes: tuple[Mailbox, ...] = ()
     bounded: Mapping[str, BoundedCall] = field(default_factory=dict)
-    levels: Levels | None = None
+    learned: Learned | None = None
     on_injection: Callable[[Injection, RunView], object] | None = None
     conditions: Mapping[str, Callable[[RunView], object]] = field(default_factory=dict)
     """The caller's conditions, by option: "stop_when" and "interrupt_when"."""

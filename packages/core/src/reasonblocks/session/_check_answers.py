@@ -261,7 +261,6 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
         fired=_checked_fired(given.fired, scores),
         scores=scores,
         composite=unit(EVALUATOR, given.composite),
-        persistence=None if given.persistence is None else unit(EVALUATOR, given.persistence),
         doubts=tuple(map(_doubt, given.doubts[:MAX_SCORES])),
         **texts,
     )

@@ -13,9 +13,11 @@ from typing import Any
 
 from ..engine import adopted, faulted, final_fault, final_flow, step_flow, with_outcome
 from ..exceptions import ConfigError, ProtocolError, RunStopped
+from ..monitors.profile import given_patience
 from ..requests import Flow
 from ..types import (
     AdapterCaps,
+    Patience,
     RunInfo,
     Settings,
     Step,
@@ -32,7 +34,7 @@ from ._answers import Answers, Backends
 from ._check_input import checked, is_newest, words_of
 from ._control import Control, Judged
 from ._drive import SteeringFlow, StepInFlight, adrive, drive, ms_since
-from ._levels import REPLAYED
+from ._learned import REPLAYED
 from ._log import Closed, StepLog, entry_of, in_doubt
 from ._runs import OpenRuns, RunView, TraceStateManager, read_only
 from .guard import Faults
@@ -72,11 +74,12 @@ class SteeringSession(Control):
         self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
         self._faults = Faults(f"run {run.run_id!r}", strict=strict)
         self._run_events = RunEvents(telemetry, self._faults)
-        self._log, self._memo = StepLog(settings.judged_by), Memo()
+        patience = given_patience(settings.patience) if settings.patience is not None else Patience()
+        self._log, self._memo = StepLog(patience.name), Memo()
         self._failure: str | None = None
         self._paused = False
         self._judged: Judged | None = None
-        self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget)
+        self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget, patience=patience)
         self.trace = TraceStateManager(lambda: self._state, self._restored)
         if snapshot is not None:
             self.trace.restore(snapshot)
@@ -101,10 +104,10 @@ class SteeringSession(Control):
         """
         checked(given)
         ends = self._ends_now
-        if self._backends.levels is not None and self._starts:
-            own = yield from self._backends.levels.read(self.run, ends)
+        if self._backends.learned is not None and self._starts:
+            own = yield from self._backends.learned.read(self.run, self._settings.explore, ends)
             if own is not None and not self._state.calls:
-                self._state = evolve(self._state, own_level=own)
+                self._state = evolve(self._state, patience=own)
                 self._log.judged_by = own.name
         self._amend_calls(given)
         step = self._step(step_flow(self._state, given, self._settings), ends)
@@ -123,8 +126,8 @@ class SteeringSession(Control):
 
     @property
     def _starts(self) -> bool:
-        """True before the first call of a run, when its own level is fixed."""
-        return not self._state.calls and not self._settings.disabled and self._state.own_level is None
+        """True before the first call of a run, when the patience is fixed, unless the caller has given one."""
+        return not self._state.calls and not self._settings.disabled and self._settings.patience is None
 
     def end_step(self, decision: StepDecision, outcome: StepOutcome) -> None:
         """Record the call's outcome. For a retry, the last outcome is kept, and attempts and tokens add up."""
@@ -162,8 +165,8 @@ class SteeringSession(Control):
 
     def _counted(self) -> SteeringFlow[None]:
         """Add the run, which has just ended, to its agent's profile."""
-        if self._backends.levels is not None and self.outcome not in (None, ABANDONED):
-            yield from self._backends.levels.add(self.run, self._state, self._ends_now)
+        if self._backends.learned is not None and self.outcome not in (None, ABANDONED):
+            yield from self._backends.learned.add(self.run, self._state, self._ends_now)
 
     def mark_failure(self, reason: str, run_id: str | None = None) -> None:
         """Mark the run as failed, with "failure: " and the reason, or only the reason if that begins with "failure".
@@ -341,6 +344,6 @@ class SteeringSession(Control):
         if state.last is not None and state.last.stop is not None:
             self.outcome = f"stopped: {state.last.stop}"
             self.final_decision, self.final = state.last, self._log.final(state.last, 0.0)
-        self._log.judged_by = state.own_level.name if state.own_level else self._settings.judged_by
+        self._log.judged_by = state.patience.name
         self.run = evolve(self.run, run_id=state.trace_id)
         self._faults.owner = f"run {state.trace_id!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -10,21 +11,16 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..exceptions import SnapshotError
-from ..monitors.builtin import BY_NAME
-from ..monitors.indicators import OWN_MEMORY as INDICATOR_MEMORY
-from ..monitors.novelty import OWN_MEMORY as NOVELTY_MEMORY
-from ..monitors.persistence import OWN_MEMORY as PERSISTENCE_MEMORY
-from ..monitors.recall import OWN_MEMORY as RECALL_MEMORY
-from ..monitors.suite import OWN_MEMORY as SUITE_MEMORY
 from ..monitors.untried import OWN_MEMORY as UNTRIED_MEMORY
 from ..render import guidance as render
 from ..types import (
     JSON,
+    Account,
     DifficultyParts,
     FSMState,
     Injected,
     Injection,
-    OwnLevel,
+    Patience,
     Pending,
     ScoreMemory,
     StepDecision,
@@ -33,15 +29,19 @@ from ..types import (
     ToolCall,
     TraceState,
 )
+from ..types.account import Did
 from ..util.json import evolve, storable
 
-VERSION = 5
+VERSION = 6
 """Incremented when a change would make an older reader continue a run differently."""
-_JUDGES_SINCE = 2
+_JUDGES_SINCE = 6
 """The version whose scorer and monitors write what those of today read."""
 _OURS = frozenset(
-    {*BY_NAME, INDICATOR_MEMORY, NOVELTY_MEMORY, PERSISTENCE_MEMORY, RECALL_MEMORY, SUITE_MEMORY, UNTRIED_MEMORY}
-)
+    "claim_contradiction semantic_loop verification_skip cyclic_compression late_sprawl silent_topic_drift"
+    " _evidence _novelty _persistence _recall _suite _server".split()
+) | {UNTRIED_MEMORY}
+"""Names of memories that this library's monitors kept, in this version or an older one."""
+_log = logging.getLogger("reasonblocks")
 _REBUILT = frozenset({"guidance", "warnings", "replayed", "doubts"})
 """Parts of the last decision that are rebuilt from its injections, or that occur only in a final decision."""
 
@@ -73,6 +73,7 @@ def decode(data: Mapping[str, Any]) -> TraceState:
 
 def _without_our_memories(state: TraceState) -> TraceState:
     """Drop memories that would mislead today's scorer and monitors; keep those of the caller's monitors."""
+    _log.info("run %r: the account of its steps starts anew, since its snapshot is of an older version", state.trace_id)
     kept = {name: memory for name, memory in state.memories.items() if name not in _OURS}
     return evolve(state, memories=kept, score_memory=ScoreMemory())
 
@@ -104,7 +105,7 @@ def _plain(value: Any) -> JSON:
         return value  # type: ignore[no-any-return]  # one of the five scalar types
     if kind in _NAMES:
         return {name: _plain(getattr(value, name)) for name in _NAMES[kind]}
-    if kind in (tuple, list):  # mostly of numbers
+    if kind in (tuple, list) or hasattr(value, "_fields"):  # mostly of numbers
         return [item if type(item) in _SCALARS else _plain(item) for item in value]
     if isinstance(value, FSMState):
         return value.value
@@ -115,8 +116,8 @@ def _plain(value: Any) -> JSON:
 
 _SCALARS = frozenset({NoneType, str, bool, int, float})
 _VALUES = (
-    TraceState, StepDecision, StepRecord, TierUse, Pending, ScoreMemory, DifficultyParts, Injected, Injection, OwnLevel,
-    ToolCall
+    TraceState, StepDecision, StepRecord, TierUse, Pending, ScoreMemory, DifficultyParts, Injected, Injection, Patience,
+    ToolCall, Account, Did,
 )  # fmt: skip
 _NAMES: Mapping[type, tuple[str, ...]] = {
     cls: tuple(field.name for field in fields(cls) if not (cls is StepDecision and field.name in _REBUILT))
@@ -167,6 +168,9 @@ def _read(name: str, value: Any, hint: Any) -> Any:
         return tuple(_read(name, item, parts[0]) for item in value)
     if kind is Literal and value in parts:
         return value
+    if hasattr(hint, "_fields") and isinstance(value, list) and len(value) == len(hint._fields):
+        hints = get_type_hints(hint)
+        return hint(*[_read(name, item, hints[field]) for item, field in zip(value, hint._fields, strict=True)])
     if hint in _NAMES:
         return _built(hint, value, name)
     if hint is FSMState and value in FSMState.__members__:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..util.json import JSON
 from ._finding import Codebase, CodebaseSummary, Finding, Freshness, RecalledFinding
 from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState
-from ._step import Novelty, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from ._step import Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from .account import Account, Patience
 from .run import RunFields, RunInfo, RunKeywords, RunOptions
 from .steering import (
     AdapterCaps,
@@ -22,7 +23,6 @@ from .steering import (
     Mode,
     Note,
     Observed,
-    OwnLevel,
     Pattern,
     Placement,
     Routing,
@@ -37,6 +37,7 @@ from .steering import (
 
 __all__ = [
     "JSON",
+    "Account",
     "AdapterCaps",
     "Codebase",
     "CodebaseSummary",
@@ -54,9 +55,8 @@ __all__ = [
     "Memories",
     "Mode",
     "Note",
-    "Novelty",
     "Observed",
-    "OwnLevel",
+    "Patience",
     "Pattern",
     "Pending",
     "Placement",

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 
 from ..util.json import JSON, retrieved_json
 from ._step import ToolCall
-from .steering import DifficultyParts, Doubt, FSMState, Injected, OwnLevel, ScoreMemory, StepDecision
+from .account import Account, Patience
+from .steering import DifficultyParts, Doubt, FSMState, Injected, ScoreMemory, StepDecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +65,8 @@ class TraceState:
     faults: int = 0
     score_memory: ScoreMemory = field(default_factory=ScoreMemory)
     memories: Mapping[str, JSON] = field(default_factory=dict)
-    own_level: OwnLevel | None = None
-    """The agent's own level, None if the run is judged by the calibration alone."""
-    maxima: Mapping[str, float] = field(default_factory=dict)
-    """The largest value so far of each measure that an agent's own level is taken from."""
+    account: Account = field(default_factory=Account)
+    patience: Patience = field(default_factory=Patience)
     evaluated: bool = False
     fired_before: tuple[bool, ...] = ()
     injected: tuple[Injected, ...] = ()
@@ -161,7 +160,7 @@ class StepLogEntry:
     latency_ms: float | None = None
     overhead_ms: float = 0.0
     judged_by: str = "shipped"
-    """The thresholds in use: "shipped", "calibration", or the name of the agent's own level."""
+    """The patience in use: "shipped", "patience: 3 of 5" for that of the option, or the name of the agent's own."""
     attempts: int = 0
     error: str | None = None
     # only in the final entry

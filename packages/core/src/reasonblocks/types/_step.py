@@ -94,27 +94,6 @@ class Step(_Cut):
         return cut[1]
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
-class Novelty:
-    """The news that one step brought.
-
-    - `fresh`: the share of the result's word pairs that earlier results did not have, 0 to 1; 1 without a result.
-    - `same_call`: one of the last 20 actions was the same. `same_result`: one of their results was the same; for an
-      error, numbers aside. `elsewhere`: that result came from another call.
-    - `error`: the result has a line that announces an error. `same_error`: one of the last 6 steps had it, too, numbers
-      aside.
-    - `stale`: the step brought nothing new.
-    """
-
-    fresh: float = 1.0
-    same_call: bool = False
-    same_result: bool = False
-    elsewhere: bool = False
-    error: bool = False
-    same_error: bool = False
-    stale: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInput:
     """The input of an adapter before a model call.

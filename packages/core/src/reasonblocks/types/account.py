@@ -83,7 +83,8 @@ class Account:
 
     `mark` is the step of the newest change, or that a new message of the user came before: what came earlier is another
     situation. `letters` has one character for each of the newest steps, the newest last: that of a dead step, or ".";
-    in lower case if the step only looked at something.
+    in lower case if the step only looked at something. `edits` counts the changes of files since the newest check, and
+    `ran` is True once a command has run.
     """
 
     steps: int = 0
@@ -92,6 +93,8 @@ class Account:
     letters: str = ""
     actions: tuple[Action, ...] = ()
     changes: tuple[int, ...] = ()
+    edits: int = 0
+    ran: bool = False
     vain: tuple[tuple[int, int], ...] = ()
     items: str = ""
     ids: tuple[tuple[int, ...], ...] = ()
@@ -99,3 +102,34 @@ class Account:
     series: Series = field(default_factory=Series)
     turn: int = 0
     did: Did = field(default_factory=Did)
+
+
+class Count(NamedTuple):
+    """The times that a rung was `reached`, those at which a text would have been `needless`, and the `open` ones.
+
+    Bit n of `open` is set if the rung was reached n steps ago, and what followed is not known yet.
+    """
+
+    reached: int = 0
+    needless: int = 0
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How patient a run is, fixed at its start, and what it adds to its agent's profile.
+
+    `rung` is the name of the rung in use, "" to be silent, and `name` that in the step log. `checks` is True if an
+    earlier run of the agent has checked something. `window` has the newest nine steps as bits, 1 for dead, the newest
+    the lowest, and `counts` one count for each rung. `offset` moves the rung by one at most: `alone` counts the dead
+    stretches that ended by themselves, and `since` is the step at which the present one began, -1 for none.
+    """
+
+    rung: str = "4 of 5"
+    name: str = "shipped"
+    checks: bool = False
+    window: int = 0
+    counts: tuple[Count, ...] = ()
+    offset: int = 0
+    alone: int = 0
+    since: int = -1

@@ -51,8 +51,8 @@ class ScoreMemory:
     """The scorer's memory of a run.
 
     `count` is the number of scored steps, `total` the sum of the first steps' raw difficulty without errors, `recent`
-    the decayed mean of the raw difficulty, `fresh` that of the share of results that is new, and `stall` the count of
-    steps that brought nothing new, which each other step halves.
+    the decayed mean of the raw difficulty, `fresh` that of the steps that brought something, and `stall` the count of
+    dead steps, which each other step halves.
     """
 
     count: int = 0
@@ -71,19 +71,6 @@ class Level:
 
     mean: float
     spread: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnLevel:
-    """The thresholds by which a run is judged, taken from finished runs of its agent; fixed when the run starts.
-
-    `name` identifies them in the step log. `thresholds` has those of the composite and of the built-in monitors, and
-    `difficulty_mean` replaces that of the prior level.
-    """
-
-    name: str
-    thresholds: Mapping[str, float]
-    difficulty_mean: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +100,6 @@ class Evaluation:
     """The kind of the finding in the text, such as "waiting" or "claim"; without a text, that of the worst finding.
 
     Lessons are tied to it. None if it is not known, as for a caller's monitor."""
-    persistence: float | None = None
-    """The chance that at least two of the next four steps bring nothing new; None if the evaluator does not know it."""
     doubts: tuple[Doubt, ...] = ()
     """Questions that this step would leave open if the run ended with it."""
 
@@ -219,7 +204,8 @@ class Settings:
 
     `transition` is the built-in machine, or None if the engine has to ask for the caller's. `caller_scorer`,
     `custom_monitors` and `on_injection` are True if it has to request those. `routes` maps a state's name to the name
-    of its model. `judged_by` is "calibration" if the caller gave one.
+    of its model. `patience` is the rung that the caller chose, None for the agent's own or the default, and `explore`
+    the share of an agent's runs in which its monitors are silent. A difficulty below `easy` is that of an easy step.
     """
 
     level: Level
@@ -240,7 +226,10 @@ class Settings:
     look_placement: Placement = "tail"
     """The placement of a second look: a provider may refuse messages that end with the agent's own answer."""
     max_guidance_chars: int = 12_000
-    judged_by: str = "shipped"
+    patience: str | None = None
+    explore: float = 0.0
+    easy: float = 0.2
+    tool_roles: Mapping[str, str] = field(default_factory=dict)
     mode: Mode = "steer"
     on_injection: bool = False
     stop_when: Condition | None = None

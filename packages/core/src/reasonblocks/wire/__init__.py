@@ -16,13 +16,11 @@ from ._base import (
 )
 from ._evaluate import (
     MAX_INJECTED,
-    SERVER_MEMORY,
     EvaluateRequest,
     EvaluateResponse,
     evaluate_request,
     evaluation_response,
     injected_of,
-    own_level_of,
 )
 from ._findings import (
     MOST_LISTED,
@@ -45,10 +43,10 @@ from ._retrieve import RetrieveRequest, RetrieveResponse, WireTrace, retrieve_re
 from ._step import WireStep
 
 __all__ = [
-    "MAX_INJECTED", "MOST_LISTED", "MOST_STORED", "PREFIX", "SERVER_MEMORY", "ClearResponse", "CodebaseList",
+    "MAX_INJECTED", "MOST_LISTED", "MOST_STORED", "PREFIX", "ClearResponse", "CodebaseList",
     "EvaluateRequest", "EvaluateResponse", "EventsRequest", "EventsResponse", "FindingList", "FindingRequest",
     "FindingsRequest", "FindingsResponse", "InvalidateRequest", "InvalidateResponse", "RecallRequest",
     "RecallResponse", "RetrieveRequest", "RetrieveResponse", "ScoreRequest", "ScoreResponse", "WireCodebase",
     "WireFinding", "WireRecalled", "WireRefused", "WireStep", "WireTrace", "evaluate_request", "evaluation_response",
-    "injected_of", "own_level_of", "retrieve_request", "retrieve_response",
+    "injected_of", "retrieve_request", "retrieve_response",
 ]  # fmt: skip

@@ -7,8 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
+from ..monitors.untried import OWN_MEMORY
 from ..requests import Evaluate
-from ..types import JSON, Doubt, Evaluation, Injected, Note, OwnLevel
+from ..types import Account, Doubt, Evaluation, Injected, Note, Patience
 from ._base import Answer, Number, Request, Unit
 from ._step import WireStep
 
@@ -19,8 +20,6 @@ MAX_SENT = 10_000
 again with each."""
 MAX_NUMBER = 2**53
 """The largest number of a step: that of JSON libraries which have no other numbers than floats."""
-SERVER_MEMORY = "_server"
-"""The key of the server's sealed memory among those of the monitors."""
 
 
 class WireInjected(Request):
@@ -39,29 +38,21 @@ class WireObserved(Request):
     failure_type: str = ""
 
 
-class WireOwnLevel(Request):
-    """The thresholds of the agent's own level."""
-
-    name: str
-    thresholds: dict[str, Unit]
-    difficulty_mean: Unit | None = None
-
-
 class EvaluateRequest(Request):
-    """POST /monitors/evaluate: the newest step with the sealed memory of those before it, or all steps without one."""
+    """POST /monitors/evaluate: the newest step with the account of the run up to it, or all steps without one."""
 
     model: str = ""
     task_profile: str = "coding"
     weights: dict[str, Number] | None = None
     task: str = ""
     tool_roles: dict[str, str] | None = None
-    calibration: dict[str, Any] | None = None
-    own_level: WireOwnLevel | None = None
     run_id: str = ""
     from_step: int = Field(default=0, ge=0, le=MAX_NUMBER)
     steps: list[WireStep] = Field(default_factory=list, max_length=MAX_SENT)
     injected: list[WireInjected] = Field(default_factory=list)
-    memory: Any = None  # the server's own, unread
+    account: Account | None = None
+    patience: Patience = Field(default_factory=Patience)
+    sightings: Any = None
     observed: list[WireObserved] = Field(default_factory=list)
     notes: bool = False
     notes_told: list[str] = Field(default_factory=list)
@@ -82,7 +73,7 @@ class WireNote(Answer):
 
 
 class EvaluateResponse(Answer):
-    """The answer to an evaluation. `partial` is True if the steps before were unknown: their memory was not usable."""
+    """The answer to an evaluation. `partial` is True if the steps before were unknown: no account was given."""
 
     inject: bool = False
     intervention_text: str | None = None
@@ -95,14 +86,12 @@ class EvaluateResponse(Answer):
     composite: Unit = 0.0
     monitor: str | None = None
     kind: str | None = None
-    persistence: Unit | None = None
     doubts: list[WireDoubt] = Field(default_factory=list)
-    memory: Any = None
     partial: bool = False
     notes: list[WireNote] = Field(default_factory=list)
 
     def evaluation(self) -> Evaluation:
-        """Return the evaluation. Its memory and notes are read apart."""
+        """Return the evaluation. Its notes are read apart."""
         return Evaluation(
             inject=self.inject,
             intervention_text=self.intervention_text,
@@ -115,7 +104,6 @@ class EvaluateResponse(Answer):
             pattern_id=self.pattern_id,
             monitor=self.monitor,
             kind=self.kind,
-            persistence=self.persistence,
             doubts=tuple([Doubt(monitor=doubt.monitor, text=doubt.text) for doubt in self.doubts]),
         )
 
@@ -129,27 +117,26 @@ def evaluate_request(
     *,
     weights: Mapping[str, float] | None = None,
     tool_roles: Mapping[str, str] | None = None,
-    calibration: Mapping[str, Any] | None = None,
     failure_types: Mapping[str, str] | None = None,
 ) -> EvaluateRequest:
     """Return the body for one completed step.
 
-    `weights`, `tool_roles` and `calibration` are those that the caller gave, None for the server's own;
-    `failure_types` are those of the caller's monitors, by name.
+    `weights` and `tool_roles` are those that the caller gave, None for the server's own; `failure_types` are those of
+    the caller's monitors, by name.
     """
-    own, of_type = request.own_level, failure_types or {}
+    of_type = failure_types or {}
     return EvaluateRequest(
         task_profile=request.profile,
         weights=None if weights is None else dict(weights),
         task=request.task,
         tool_roles=None if tool_roles is None else dict(tool_roles),
-        calibration=None if calibration is None else dict(calibration),
-        own_level=None if own is None else _own_level(own),
         run_id=request.run_id,
         from_step=request.index,
         steps=[WireStep.of(request.step)],
         injected=[WireInjected(step=told.step, monitor=told.monitor) for told in request.injected[-MAX_INJECTED:]],
-        memory=request.memories.get(SERVER_MEMORY),
+        account=request.account,
+        patience=request.patience,
+        sightings=request.memories.get(OWN_MEMORY),
         observed=[
             WireObserved(name=name, score=score, evidence=list(steps), failure_type=of_type.get(name, name))
             for name, score, _, steps in request.observed
@@ -159,25 +146,13 @@ def evaluate_request(
     )
 
 
-def _own_level(own: OwnLevel) -> WireOwnLevel:
-    return WireOwnLevel(name=own.name, thresholds=dict(own.thresholds), difficulty_mean=own.difficulty_mean)
-
-
 def injected_of(request: EvaluateRequest) -> tuple[Injected, ...]:
     """Return the run's monitor injections so far."""
     return tuple([Injected(step=told.step, monitor=told.monitor) for told in request.injected[-MAX_INJECTED:]])
 
 
-def own_level_of(request: EvaluateRequest) -> OwnLevel | None:
-    """Return the agent's own level that a request gives."""
-    own = request.own_level
-    if own is None:
-        return None
-    return OwnLevel(name=own.name, thresholds=dict(own.thresholds), difficulty_mean=own.difficulty_mean)
-
-
 def evaluation_response(
-    evaluation: Evaluation, memory: JSON = None, *, partial: bool = False, notes: Sequence[Note] = ()
+    evaluation: Evaluation, *, partial: bool = False, notes: Sequence[Note] = ()
 ) -> EvaluateResponse:
     """Return the body of an answer."""
     return EvaluateResponse(
@@ -192,9 +167,7 @@ def evaluation_response(
         composite=evaluation.composite,
         monitor=evaluation.monitor,
         kind=evaluation.kind,
-        persistence=evaluation.persistence,
         doubts=[WireDoubt(monitor=doubt.monitor, text=doubt.text) for doubt in evaluation.doubts],
-        memory=memory,
         partial=partial,
         notes=[WireNote(id=note.id, text=note.text) for note in notes],
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import OrderedDict
@@ -17,11 +16,9 @@ from ...ports import Evaluate
 from ...types import JSON, Evaluation, Memories, Note
 from ...util.json import evolve
 from ...util.process import on_fork
-from ...wire import SERVER_MEMORY, EvaluateResponse, evaluate_request
+from ...wire import EvaluateResponse, evaluate_request
 from ._exchange import NO_DEADLINE_SECONDS, Ask, Exchange, json_object
 from .texts import Redaction, bounded_step, evaluate_with
-
-logger = logging.getLogger("reasonblocks")
 
 BACKEND = "the evaluator"
 RUNS_KEPT = 1_024
@@ -31,17 +28,17 @@ NOTES_KEPT = 16
 MOST_ENTRIES = 64
 """Entries of a list or an object in an answer: scores, notes, patterns, and the fields of a pattern."""
 MOST_VALUES = 2_000
-"""Values of an answer in all, without its memory: a validation lists each wrong one, on the caller's event loop."""
+"""Values of an answer in all: a validation lists each wrong one, on the caller's event loop."""
 JSON_BODY = {"content-type": "application/json"}
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 class HttpEvaluator:
-    """Evaluates steps on a server: sends each step alone, with the server's sealed memory of the steps before it.
+    """Evaluates steps on a server: sends each step alone, with the account of the run up to it.
 
-    The caller's own monitors run in this process, and their memories are not sent. `weights`, `tool_roles` and
-    `calibration` are those that the caller gave, None for the server's own.
+    The caller's own monitors run in this process, and their memories are not sent. `weights` and `tool_roles` are those
+    that the caller gave, None for the server's own.
     """
 
     inline = True
@@ -55,7 +52,6 @@ class HttpEvaluator:
         *,
         weights: Mapping[str, float] | None = None,
         tool_roles: Mapping[str, str] | None = None,
-        calibration: Mapping[str, Any] | None = None,
         failure_types: Mapping[str, str] | None = None,
         redaction: Redaction | None = None,
     ) -> None:
@@ -63,11 +59,9 @@ class HttpEvaluator:
         self._given: dict[str, Any] = {
             "weights": weights or None,
             "tool_roles": tool_roles or None,
-            "calibration": calibration,
             "failure_types": failure_types,
         }
         self._notes: OrderedDict[str, tuple[Note, ...]] = OrderedDict()
-        self._said_partial = False
         self._new_lock()
         on_fork(self._new_lock)
 
@@ -110,14 +104,7 @@ class HttpEvaluator:
     def _answered(self, request: Evaluate, answer: EvaluateResponse) -> tuple[Evaluation, Memories]:
         if request.takes_notes:
             self._keep_notes(request, answer)
-        if answer.partial and SERVER_MEMORY in request.memories and not self._said_partial:
-            self._said_partial = True
-            text = "%s could not use its memory of a run, which is judged from step %d on (logged once per client)"
-            logger.warning(text, self._exchange.address.shown, request.index)
-        memories: dict[str, JSON] = {name: memory for name, _, memory, _ in request.observed}
-        if answer.memory is not None:
-            memories[SERVER_MEMORY] = answer.memory
-        return answer.evaluation(), memories
+        return answer.evaluation(), request.memories
 
     def _keep_notes(self, request: Evaluate, answer: EvaluateResponse) -> None:
         """Replace the run's notes by those of the answer that it has not been told."""
@@ -139,7 +126,7 @@ def left_of(ends: float | None) -> float:
 def read_answer(model: type[AnswerT], server: str, body: bytes) -> AnswerT:
     """Read an answer. Raises `BadAnswer` with the first field that is wrong."""
     answer = json_object(server, body)
-    _check_size(server, [value for name, value in answer.items() if name != "memory"])
+    _check_size(server, [*answer.values()])
     return validated(model, server, answer)
 
 

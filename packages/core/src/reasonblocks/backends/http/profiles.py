@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol, TypeAlias
 from urllib.parse import urlencode
 
-from ...engine.own_level import MAX_RUNS, Summary, summary_in
 from ...exceptions import BadAnswer, Unavailable
+from ...monitors.profile import MAX_RUNS, Summary, summary_in
 from ...types import JSON
 from ...util.json import compact
 from ._exchange import Ask, Exchange, Reply

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from ...concurrency.workers import contained
 from ...exceptions import BadAnswer, Unavailable
+from ...monitors.untried import OWN_MEMORY
 from ...ports import Evaluate, Retrieve
 from ...types import JSON, Step, ToolCall, ToolResult
 from ...util.json import DEEPEST, MAX_ITEMS, evolve
@@ -80,8 +81,9 @@ def _unredacted(text: str) -> str:
 
 
 def evaluate_with(request: Evaluate, change: Change) -> Evaluate:
-    """Return the request with `change` applied to the texts of its task and step."""
-    return evolve(request, task=change(request.task), step=step_with(request.step, change))
+    """Return the request with `change` applied to the texts of its task and step, and without the names in lists."""
+    memories = {name: memory for name, memory in request.memories.items() if name != OWN_MEMORY}
+    return evolve(request, task=change(request.task), step=step_with(request.step, change), memories=memories)
 
 
 def retrieve_with(request: Retrieve, change: Change) -> Retrieve:
@@ -100,6 +102,7 @@ def step_with(step: Step, change: Change) -> Step:
         reasoning=change(step.reasoning),
         tool_calls=tuple([evolve(call, arguments=_within(call.arguments, change, 0)) for call in calls]),
         tool_results=tuple([evolve(result, output=change(result.output)) for result in results]),
+        user_text=change(step.user_text),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads an agent's own level when a run starts, and adds the run to the agent's profile when it has finished."""
+"""Learns an agent's patience when a run starts, and adds the run to the agent's profile when it has finished."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from ..concurrency.workers import Workers
-from ..engine.own_level import AgentProfile, Summary, own_level, summary_of
 from ..exceptions import Unavailable
-from ..monitors.builtin import Calibration
-from ..types import OwnLevel, RunInfo, TraceState
+from ..monitors.profile import Summary, explores, patience_of, summary_of
+from ..types import Patience, RunInfo, TraceState
 from ..util.text import bounded, digest
 from ._bounded_call import BoundedCall
 from .guard import Faults
@@ -67,36 +66,44 @@ class _Bounded:
         return await self.bounded.acall(self.work, self.seconds)
 
 
-class Levels:
-    """The own levels of a client's agents, in a store, against a calibration. A fault is logged once a client."""
+class Learned:
+    """The patience of a client's agents, learned from their profiles. A fault is logged once a client."""
 
-    def __init__(self, profiles: Profiles, calibration: Calibration, workers: Workers, faults: Faults) -> None:
-        self._profiles, self._calibration, self._faults = profiles, calibration, faults
+    def __init__(self, profiles: Profiles, workers: Workers, faults: Faults) -> None:
+        self._profiles, self._faults = profiles, faults
         self._bounded = BoundedCall("the profile", workers)
 
-    def read(self, run: RunInfo, ends: float) -> Generator[_Bounded, Any, OwnLevel | None]:
-        """Return the level of a run that starts, None without enough runs, or if the store does not answer."""
+    def read(self, run: RunInfo, explore: float, ends: float) -> Generator[_Bounded, Any, Patience | None]:
+        """Return the patience of a run that starts; None for a run without an agent's name, or without an answer."""
+        if not run.agent_name:
+            return None
         left = (ends - time.monotonic()) / SHARE_OF_START
-        own: OwnLevel | None = yield from self._asked(partial(self._level, run), left)
+        own: Patience | None = yield from self._asked(partial(self._patience, run, explore), left)
+        if own is not None and not own.rung and not explores(own):
+            self._faults.say(
+                f"silent {agent_of(run)}",
+                f"agent {run.agent_name!r} gets out of its dead steps by itself at every rung: its monitors are silent",
+            )
         return own
 
     def add(self, run: RunInfo, state: TraceState, ends: float) -> Generator[_Bounded, Any, None]:
-        """Add a finished run, if a monitor has judged it."""
+        """Add a finished run of an agent with a name, if a step was judged."""
+        if not run.agent_name:
+            return
         is_new = run.framework != REPLAYED or self._profiles.keeps_replayed
         if is_new and (summary := summary_of(state)):
             work = partial(self._profiles.add, agent_of(run), digest(run.run_id), summary)
             yield from self._asked(work, ends - time.monotonic())
 
-    def _level(self, run: RunInfo) -> OwnLevel | None:
-        runs = self._profiles.read(agent_of(run), digest(run.run_id))
-        return own_level(self._calibration, AgentProfile(runs=runs))
+    def _patience(self, run: RunInfo, explore: float) -> Patience:
+        return patience_of(self._profiles.read(agent_of(run), digest(run.run_id)), run.run_id, explore)
 
     def _asked(self, work: Callable[[], Any], seconds: float) -> Generator[_Bounded, Any, Any]:
         with self._faults.guard("the profile"):
             try:
                 return work() if self._profiles.inline else (yield _Bounded(self._bounded, work, seconds))
             except Unavailable as exc:
-                self._faults.say("the profile", f"{exc}; no own level is used (logged once per client)")
+                self._faults.say("the profile", f"{exc}; the default patience is used (logged once per client)")
         return None
 
 

@@ -1,0 +1,147 @@
+"""Words the finding about the newest step: what it repeats, how often, and when; each number is counted (section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..account.calls import kind_of
+from ..account.message import message_line
+from ..account.results import read
+from ..types import JSON, Account, Step, ToolCall
+from ..types.account import FAILED, Action
+from ..util.text import ends
+from . import untried
+from .excerpts import call_line, plain, quoted
+from .forms import Form
+from .roles import looks_up, trust_of
+from .untried import Alternatives
+
+TEXTS = 3
+"""Texts of one monitor in a run: the evidence, a shorter one, a request for another kind of step."""
+PLACES = 4
+"""Earlier steps that a text names."""
+_ASIDE = ", times and ids aside"
+
+
+def text_of(step: Step, index: int, account: Account, nth: int, sightings: JSON, roles: Mapping[str, str]) -> str:
+    """Return the text about the newest step, the `nth` of its monitor (1 to 3); "" if nothing can be said."""
+    now = [action for action in account.actions if action.step == index]
+    calls = ends(step.tool_calls, 16)
+    if not now or not calls:
+        return ""
+    fact = _fact(calls[-1], now[-1], index, account)
+    if not fact:
+        return ""
+    line = _line(step, calls[-1], roles) if nth == 1 and len(step.tool_calls) == 1 else ""
+    said = f"{fact}: {quoted(line)}." if line else f"{fact}."
+    others = untried_text(untried.alternatives(sightings, index), calls[-1], failed=bool(now[-1].flags & FAILED))
+    return f"{said} {others or _NEXT[nth]}"
+
+
+_NEXT = {
+    1: "Decide what this tells you before you call anything.",
+    2: "Do something else now.",
+    3: "Take a step of another kind, or say what keeps you from going on.",
+}
+
+
+def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
+    did, shown, tool = account.did, call_line([call]), plain(call.name)
+    if did.due == "check" and account.check is not None:
+        return f"The check {shown} has ended in the same way {account.check.row} times, with a change before each"
+    if did.due == "series":
+        return f"{account.series.tried} calls of {tool}, which differ in one value, have failed in the same way"
+    if did.letter == "A":
+        return _same_call(shown, now, index, account)
+    if did.letter == "B":
+        alike = [one for one in account.actions if one.tool == now.tool and one.line == now.line]
+        return f"{_times(len(alike), account)} calls of {tool} have failed in the same way ({_places(alike, index)})"
+    if did.letter == "C":
+        row = dict(account.vain).get(now.tool, 0)
+        return f"The last {row} searches with {tool} have found nothing, or nothing new" if row else ""
+    alike = [one for one in account.actions if one.result == now.result and one.step >= account.mark]
+    calls = len({one.call for one in alike})
+    aside = _ASIDE if len({one.exact for one in alike}) > 1 else ""
+    return f"{calls} different calls, the last being {shown}, have brought the same result{aside}"
+
+
+def _same_call(shown: str, now: Action, index: int, account: Account) -> str:
+    alike = [one for one in account.actions if one.call == now.call]
+    same = [one for one in alike if one.result == now.result and one.step >= account.mark]
+    if len(same) > 1:
+        aside = _ASIDE if len({one.exact for one in same}) > 1 else ""
+        what = "failed in the same way" if now.flags & FAILED else "brought the same result"
+        return f"{shown} has {what} {_times(len(same), account)} times{aside} ({_places(same, index)})"
+    if len(alike) > 1:
+        where = _places(alike, index)
+        return f"{shown} was called {_times(len(alike), account)} times ({where}), the last time for nothing new"
+    return ""
+
+
+def _times(count: int, account: Account) -> str:
+    """Return a count of remembered actions; "at least" if there may be forgotten ones."""
+    first = account.actions[0].step if account.actions else 0
+    return str(count) if first == 0 or first <= account.mark else f"at least {count}"
+
+
+def _places(actions: Sequence[Action], index: int) -> str:
+    """Return "your last step, and 2 and 4 steps before it"."""
+    before = sorted({index - action.step for action in actions} - {0})
+    if not before:
+        return "your last step"
+    shown = [str(distance) for distance in before[:PLACES]]
+    if len(before) > PLACES:
+        return f"your last step, {', '.join(shown)} steps before it, and earlier"
+    listed = " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    return f"your last step, and {listed} step{'s' * (before[-1] != 1)} before it"
+
+
+def _line(step: Step, call: ToolCall, roles: Mapping[str, str]) -> str:
+    """Return the message line of a failed result that may be quoted."""
+    if len(step.tool_results) != 1 or trust_of(call, roles) != "full":
+        return ""
+    reading = read(step.tool_results[0], kind=kind_of(call, roles))
+    return message_line(reading.text) if reading.failed else ""
+
+
+def untried_text(found: Alternatives, call: ToolCall, *, failed: bool) -> str:
+    """Return the sentence about calls that were not made yet; "" without any, or if one cannot be written.
+
+    Where a list was shown elsewhere, the call that showed it comes first. After an error, values are named only if they
+    are in it. `call` is the newest one.
+    """
+    form = found.form
+    if form is None or (failed and (not found.newest or found.here)) or (found.here and looks_up(form.tool)):
+        return ""
+    calls = _calls(form, found.names)
+    if not calls:
+        return ""
+    if looks_up(form.tool) or not (found.elsewhere or _leads_away(found, form, call)):
+        return f"Not tried yet{' after this result' * found.here}: {', '.join(calls)}."
+    return (
+        f"Not tried yet: {found.shown_by} and then {calls[0]}." if found.shown_by and "…" not in found.shown_by else ""
+    )
+
+
+def _leads_away(found: Alternatives, form: Form, call: ToolCall) -> bool:
+    """Return True if the tool that takes members showed this older list itself, and was called since.
+
+    So it leads from place to place, and the last place, such as a room with one door, has no list.
+    """
+    away = not found.newest and not form.prefix and call.name == form.tool
+    return away and (not found.shown_by or found.shown_by.startswith(f"{form.tool}("))
+
+
+def _calls(form: Form, names: Sequence[str]) -> list[str]:
+    """Return the calls that were not made yet; none if one would be shortened: an agent cannot make that."""
+    calls = [call_line([form.call(name)]) for name in names]
+    parts = [f"{form.tool}(", *[f"{name}=" for name in form.given]]
+    whole = all(call.startswith(parts[0]) and all(part in call for part in parts) for call in calls)
+    return calls if whole and not any("…" in call for call in calls) else []
+
+
+def custom_text(name: str, steps: Sequence[int], index: int, nth: int) -> str:
+    """Return the text of a caller's monitor that has none of its own."""
+    before = sorted({index - step for step in steps if step <= index})
+    shown = "your last step" if before[:1] in ([], [0]) else f"{before[0]} steps before your last one"
+    return f"The check {plain(name)} points at {shown}. {_NEXT[nth]}"
