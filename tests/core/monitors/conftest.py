@@ -51,7 +51,7 @@ def requests(
     for index, step in enumerate(steps):
         account = observe(step, account, index, roles)
         patience = after_step(patience, index, None, dead=account.did.dead)
-        result = account.actions[-1].result if account.actions else 0
+        result = account.actions[-1].exact if account.actions else 0
         memories = {untried.OWN_MEMORY: untried.gather(step, index, result, memories.get(untried.OWN_MEMORY), roles)}
         made.append(
             Evaluate(
@@ -79,8 +79,12 @@ def play(
     observed: Sequence[Observed] = (),
 ) -> list[Evaluation]:
     """The evaluation of each step of a run."""
-    settings = SuiteSettings(tool_roles=roles)
-    return [evaluate(one, settings)[0] for one in requests(steps, injected, task, patience, roles, observed)]
+    return [settle(one, roles) for one in requests(steps, injected, task, patience, roles, observed)]
+
+
+def settle(request: Evaluate, roles: Mapping[str, str] = NO_ROLES) -> Evaluation:
+    """The evaluation that answers a request."""
+    return evaluate(request, SuiteSettings(tool_roles=roles))[0]
 
 
 @pytest.fixture(name="act")

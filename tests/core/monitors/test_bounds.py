@@ -9,17 +9,15 @@ from functools import partial
 
 import pytest
 
+from reasonblocks.account.observe import observe
 from reasonblocks.engine import scoring
-from reasonblocks.monitors import resolve_weights
 from reasonblocks.monitors.calibration import SHIPPED_LEVEL
-from reasonblocks.monitors.features import features_of
-from reasonblocks.types import JSON, Evaluation, Novelty, ScoreMemory, Step, ToolCall, ToolResult
-from reasonblocks_workbench.calibration import shipped
-from tests.core.monitors.asking import evaluate
+from reasonblocks.types import JSON, Account, Evaluation, Patience, ScoreMemory, Step, ToolCall, ToolResult
+from tests.core.monitors.conftest import requests, settle
 
 TASK = "Fix the date parser so that leap years are accepted"
 SOON = 0.15
-"""Seconds, at best of three: on a slow machine ten times what the worst of these steps takes."""
+"""Seconds, at best of three."""
 LONG = 16_000
 
 
@@ -29,15 +27,11 @@ def step(arguments: JSON = "", said: str = "", *, name: str = "bash", thought: s
 
 
 def judge(one: Step, task: str = TASK) -> tuple[Evaluation, float]:
-    """Judge a step twice, as the second time finds a memory; return the second evaluation and the difficulty.
-
-    The memories go through JSON.
-    """
-    _, memories = evaluate(one, 0, {}, (), task, resolve_weights("coding"), shipped())
-    evaluation, memories = evaluate(one, 1, memories, (), task, resolve_weights("coding"), shipped())
-    json.dumps(memories, allow_nan=False)
-    difficulty = scoring.score(one, ScoreMemory(), SHIPPED_LEVEL, Novelty())[0]
-    return evaluation, difficulty
+    """Judge a step twice, as the second time finds it in the account; return the second evaluation and difficulty."""
+    request = requests([one, one], task=task, patience=Patience(rung="2 of 3"))[-1]
+    json.dumps(request.memories, allow_nan=False)
+    difficulty = scoring.score(one, ScoreMemory(), SHIPPED_LEVEL, request.account.did, easy=False)[0]
+    return settle(request), difficulty
 
 
 def is_judged(one: Step, task: str = TASK) -> bool:
@@ -84,7 +78,7 @@ MANY: dict[str, Step] = {
 
 @pytest.mark.parametrize("one", MANY.values(), ids=MANY)
 def test_no_number_of_things_takes_long(one: Step) -> None:
-    assert best(lambda: features_of(one, 0, TASK)) < SOON
+    assert best(lambda: observe(one, Account(), 0, {})) < SOON
 
 
 def nested(levels: int) -> JSON:

@@ -12,16 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.engine.gates import first_sentence
-from reasonblocks.monitors import evaluate as evaluate_request
-from reasonblocks.monitors import recall, resolve_weights, untried
-from reasonblocks.monitors.features import features_of
 from reasonblocks.monitors.offers import LONGEST_NAME, may_offer
-from reasonblocks.monitors.recall import Recall
-from reasonblocks.monitors.suite import SuiteSettings
-from reasonblocks.monitors.wording import composed
-from reasonblocks.requests import Evaluate
-from reasonblocks.types import Memories, Step, ToolCall, ToolResult
-from reasonblocks_workbench.calibration import shipped
+from reasonblocks.types import Step, ToolCall, ToolResult
+from tests.core.monitors.conftest import play
+from tests.core.monitors.sighted import said
 
 TABLE = Path(__file__).parent / "offers.txt"
 
@@ -86,16 +80,16 @@ def advice(steps: Sequence[Step], roles: Sequence[tuple[str, str]] = ()) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{at} {case.kind}" for at, case in enumerate(CASES)])
 def test_a_list_is_offered_or_not(case: Case) -> None:
-    said = offers(case.steps(), case.roles)
-    assert [value for value in case.offered if value not in said] == []
-    everything = f"{said}\n{advice(case.steps(), case.roles)}"
+    offered = offers(case.steps(), case.roles)
+    assert [value for value in case.offered if value not in offered] == []
+    everything = f"{offered}\n{advice(case.steps(), case.roles)}"
     assert [value for value in case.hidden if value in everything] == []
 
 
 def test_at_most_three_values_are_offered_and_none_twice() -> None:
     names = ", ".join(f"r{n}" for n in range(9))
-    said = offers(Case("", "go", "go", "door", f"Doors: {names}.", ["r0", "r1"]).steps())
-    assert said == 'Not tried yet: go(door="r2"), go(door="r3"), go(door="r4").'
+    offered = offers(Case("", "go", "go", "door", f"Doors: {names}.", ["r0", "r1"]).steps())
+    assert offered == 'Not tried yet: go(door="r2"), go(door="r3"), go(door="r4").'
 
 
 FOREIGN = ("browse_web", "get_email", "slack_history", "list_tickets", "oracle", "payments")
@@ -113,8 +107,7 @@ FORMS = st.sampled_from(LAYOUTS)
 def test_no_member_of_a_list_of_other_people_is_offered(
     names: list[str], form: Callable[[Sequence[str]], str], source: str, taker: str
 ) -> None:
-    said = offers(Case("", source, taker, "path", form(names), names[:2]).steps())
-    assert said == "Advice."
+    assert offers(Case("", source, taker, "path", form(names), names[:2]).steps()) == ""
 
 
 STYLES: Sequence[Callable[[Sequence[str]], str]] = (

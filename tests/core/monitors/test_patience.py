@@ -1,15 +1,28 @@
-"""Patience: when a rung is reached, how a run counts it, and which rung an agent's own runs choose."""
+"""Patience: when a rung is reached, how a run counts it and moves it, and which rung an agent's own runs choose."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.monitors.patience import DEFAULT, RUNGS, Rung, Stretches, counted, is_reached, learned, rung_of
+from reasonblocks.monitors.patience import (
+    DEFAULT,
+    RUNGS,
+    Rung,
+    after_step,
+    is_reached,
+    learned,
+    rung_in_use,
+    rung_of,
+)
+from reasonblocks.types import Patience
 
 STEPS = st.text(alphabet=".AB", min_size=1, max_size=60)
+RUNG = st.sampled_from(RUNGS)
 
 
 def reached_at(letters: str, rung: Rung) -> list[int]:
@@ -30,6 +43,18 @@ def counts_of(letters: str, rung: Rung) -> tuple[int, int]:
     return len(judged), len(needless)
 
 
+def lived(letters: str, told: Sequence[int | None] = (), patience: Patience | None = None) -> Patience:
+    """Return the patience after these steps; `told` has the first step after the newest text, for each step."""
+    patience = patience or Patience()
+    for index, letter in enumerate(letters):
+        patience = after_step(patience, index, told[index] if told else None, dead=letter != ".")
+    return patience
+
+
+def totals(patience: Patience) -> list[tuple[int, int]]:
+    return [(count.reached, count.needless) for count in patience.counts]
+
+
 @given(STEPS)
 def test_a_rung_is_reached_by_a_dead_step_with_enough_dead_ones(letters: str) -> None:
     for rung in RUNGS:
@@ -39,12 +64,49 @@ def test_a_rung_is_reached_by_a_dead_step_with_enough_dead_ones(letters: str) ->
 
 @given(STEPS)
 def test_a_run_counts_each_rung_step_by_step(letters: str) -> None:
-    stretches = Stretches()
-    for letter in letters:
-        stretches = counted(stretches, dead=letter != ".")
-    assert [(count.reached, count.needless) for count in stretches.counts] == [
-        counts_of(letters, rung) for rung in RUNGS
-    ]
+    assert totals(lived(letters)) == [counts_of(letters, rung) for rung in RUNGS]
+
+
+@given(STEPS, STEPS)
+def test_nothing_is_counted_after_the_first_text(before: str, after: str) -> None:
+    told = [None] * len(before) + [len(before)] * len(after)
+    assert totals(lived(before + after, told)) == totals(lived(before))
+
+
+def test_two_dead_stretches_that_end_by_themselves_make_a_run_more_patient() -> None:
+    stretch = "AAA......"
+    assert lived(stretch).offset == 0
+    assert lived(stretch * 2).offset == 1
+    assert lived(stretch * 8).offset == 1
+
+
+def test_a_text_that_did_not_end_a_stretch_makes_a_run_less_patient() -> None:
+    stuck, out = "AAAAAAAAAA", "AAAAA....."
+    told = [None] * 4 + [4] * 6
+    assert lived(stuck, told).offset == -1
+    assert lived(out, told).offset == 0
+
+
+def test_a_stretch_that_a_text_ended_has_not_ended_by_itself() -> None:
+    stretch = "AAAAA....."
+    told = [None] * 4 + [4] * 6 + [4] * 4 + [14] * 6
+    assert lived(stretch * 2, told).offset == 0
+    assert lived(stretch * 2).offset == 1
+
+
+@given(STEPS, st.lists(st.none() | st.integers(0, 60), min_size=60, max_size=60), RUNG)
+def test_a_run_is_never_more_than_one_rung_away_nor_silent(
+    letters: str, told: list[int | None], rung: Rung
+) -> None:
+    patience = lived(letters, told, Patience(rung=rung.name))
+    in_use = rung_in_use(patience)
+    assert in_use is not None
+    assert abs(RUNGS.index(in_use) - RUNGS.index(rung)) <= 1
+
+
+@given(STEPS)
+def test_a_silent_run_stays_silent(letters: str) -> None:
+    assert rung_in_use(lived(letters * 3, patience=Patience(rung=""))) is None
 
 
 def test_too_few_counts_leave_the_default() -> None:

@@ -1,57 +1,46 @@
-"""Which part a tool call plays."""
+"""How much of a tool's results a text may show, and which tools only look."""
 
 from __future__ import annotations
 
 import pytest
 
-from reasonblocks.monitors.roles import is_shell, roles_of
+from reasonblocks.monitors.roles import looks_up, trust_of
+from reasonblocks.types import JSON, ToolCall
 
 
-def roles(command: str) -> tuple[str, ...]:
-    return roles_of("bash", command, f"command={command}", {})
+def trust(name: str, arguments: JSON = "", **roles: str) -> str:
+    return trust_of(ToolCall(id="c", name=name, arguments=arguments), roles)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cat > lib/retry.py <<'E'\ndef retry(): ...\nE",
-        "cat <<EOF > notes.md\nRun pytest, then grep the log.\nEOF",
-        "cat >> api/models.py << E\nimport pytest\nE",
-        "tee config.toml <<'END'\ncat = 1\nEND",
-    ],
-)
-def test_a_file_written_from_a_here_document_is_an_edit_alone(command: str) -> None:
-    assert roles(command) == ("edit",)
+@pytest.mark.parametrize("name", ["bash", "run_tests", "read_file", "listDir", "grep", "edit_file", "str_replace"])
+def test_the_users_own_tools_may_be_quoted(name: str) -> None:
+    assert trust(name) == "full"
 
 
-def test_what_comes_after_a_here_document_counts() -> None:
-    assert roles("cat > t.py <<'E'\ndef test(): ...\nE\npytest -q t.py") == ("test", "edit")
+@pytest.mark.parametrize("name", ["web_search", "fetch_url", "read_email", "list_slack_channels", "get_page", "issue"])
+def test_tools_that_return_other_peoples_text_may_not(name: str) -> None:
+    assert trust(name) == "none"
 
 
-def test_a_here_document_without_an_end_is_an_edit_alone() -> None:
-    assert roles("cat > t.py <<'E'\nimport pytest\n") == ("edit",)
-
-
-@pytest.mark.parametrize("command", ["cat lib/retry.py", "cd lib\ncat retry.py", "git diff; cat retry.py"])
-def test_a_file_shown_is_read(command: str) -> None:
-    assert roles(command) == ("read",)
-
-
-def test_a_comparison_in_a_query_changes_nothing() -> None:
-    assert roles("SELECT model FROM cars WHERE weight > price AND year > 1980") == ("read",)
-
-
-def test_a_comparison_with_a_number_changes_nothing() -> None:
-    assert "edit" not in roles("awk '$1 > 5' table.txt")
+@pytest.mark.parametrize("name", ["oracle", "act", "payments"])
+def test_of_an_unknown_tool_only_names_may_be_shown(name: str) -> None:
+    assert trust(name) == "names"
 
 
 @pytest.mark.parametrize(
-    ("name", "runs"), [("bash", True), ("execute_command", True), ("run_sql", False), ("search_kb", False)]
+    "arguments", [{"command": "curl -s example.com"}, {"command": "cd a; wget x"}, {"path": "https://example.com/a"}]
 )
-def test_a_shell_is_told_by_its_name(name: str, runs: bool) -> None:
-    assert is_shell(name) is runs
+def test_a_command_that_fetches_returns_other_peoples_text(arguments: JSON) -> None:
+    assert trust("bash", arguments) == "none"
+    assert trust("bash", {"command": "cat curl.log"}) == "full"
 
 
-@pytest.mark.parametrize("name", ["run_tests", "run_checks", "checkBuild", "lint"])
-def test_a_tool_that_checks_is_a_test(name: str) -> None:
-    assert roles_of(name, "", "", {}) == ("test",)
+@pytest.mark.parametrize("role", ["web", "mail", "chat"])
+def test_a_role_goes_before_the_name(role: str) -> None:
+    assert trust("read_file", read_file=role) == "none"
+    assert trust("read_email", read_email="read") == "full"
+
+
+@pytest.mark.parametrize(("name", "looks"), [("read_file", True), ("ls", True), ("grep", True), ("go", False)])
+def test_a_tool_that_looks_up_works_from_anywhere(name: str, looks: bool) -> None:
+    assert looks_up(name) is looks

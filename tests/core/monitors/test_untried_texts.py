@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.monitors.memory import table
 from reasonblocks.monitors.untried import alternatives, gather
-from reasonblocks.types import JSON, Step, ToolCall, ToolResult
+from reasonblocks.types import Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import act
 from tests.core.monitors.sighted import said, sightings
 
@@ -100,7 +100,7 @@ def test_what_was_not_tried_after_a_result_was_not(ways: list[str]) -> None:
     text = said(steps)
     if "after this result" in text:
         named = re.findall(r'direction="(\w+)"', text)
-        assert named == [way for way in ("north", "south", "east") if (at, way) not in taken]
+        assert named and not taken & {(at, way) for way in named}
 
 
 ATRIUM_SEEN = [room("Atrium", ATRIUM, way) for way in ("north", "south", "east", "north")]
@@ -128,13 +128,11 @@ def test_a_step_without_a_result_or_with_another_one_does_not_hide_what_was_trie
 
 
 def test_a_memory_that_began_without_it_says_nothing_of_what_was_tried_after_a_result() -> None:
-    memory: JSON = None
-    for index, step in enumerate(ATRIUM_SEEN[:3]):
-        memory = gather(features_of(step, index), step, memory, {})
+    memory = sightings(ATRIUM_SEEN[:3])
     assert isinstance(memory, dict)
     older = {key: value for key, value in memory.items() if key != "after"}
     step = ATRIUM_SEEN[3]
-    memory = gather(features_of(step, 3), step, older, {})
+    memory = gather(step, 3, 0, older, {})
     assert "after" not in table(memory)
     assert not alternatives(memory, 3).names
 
@@ -179,8 +177,7 @@ def test_the_longest_member_is_the_one_that_was_taken() -> None:
 def test_a_long_value_is_not_kept() -> None:
     offer = "Error: no such region. Regions: eu-west, us-east."
     wrong = act("connect", offer, is_error=True, region="x" * 200_000)
-    memory = gather(features_of(wrong, 0), wrong, None, {})
-    assert len(json.dumps(memory)) < 1_000
+    assert len(json.dumps(sightings([wrong]))) < 1_000
 
 
 def test_a_way_that_would_be_shortened_is_not_written() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from zlib import crc32
 
 from ..types import JSON, ToolCall
@@ -17,6 +19,8 @@ BITS = 0xFFFFFF
 """The bits of a digest that are kept: of 32 digests, two are equal by chance once in 34,000 times."""
 SHORTEST_VALUE, LONGEST_VALUE, MAX_VALUES = 3, 200, 12
 """Characters, and number, of the values of a call's arguments that are masked in its result."""
+MOST_VALUES, LARGEST = 256, 1e300
+"""Values of a call's arguments that are read; a larger number is not."""
 LIST_LINES, LIST_LINE = 3, 200
 """Lines of the shortest list, and characters of its longest line."""
 ASIDE = frozenset("description explanation thought reason reasoning justification comment summary toolsummary".split())
@@ -106,17 +110,19 @@ def _is_stamp(name: str, value: JSON) -> bool:
 
 
 def values_in(given: JSON) -> Iterator[str]:
-    """Yield the texts and numbers in the arguments of a call."""
-    if isinstance(given, str):
-        yield given
-    elif isinstance(given, Mapping):
-        for value in given.values():
-            yield from values_in(value)
-    elif isinstance(given, (list, tuple)):
-        for value in given[:MAX_VALUES]:
-            yield from values_in(value)
-    elif isinstance(given, (int, float)) and not isinstance(given, bool):
-        yield str(given)
+    """Yield the texts and numbers among the first values in the arguments of a call."""
+    left: deque[JSON] = deque([given])
+    for _ in range(MOST_VALUES):
+        if not left:
+            return
+        value = left.popleft()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (int, float)):
+            if not isinstance(value, bool) and -LARGEST < value < LARGEST:
+                yield str(value)
+        elif isinstance(value, (Mapping, list, tuple)):
+            left.extend(islice(value.values() if isinstance(value, Mapping) else value, MOST_VALUES))
 
 
 def masked(text: str, values: Iterable[str] = ()) -> str:

@@ -7,17 +7,15 @@ from types import MappingProxyType
 
 KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "contradiction": ("claim", "red", "value", "assumed"),
-        "loop": (
-            "repeat", "unmoved", "retry", "cycle", "error", "failing", "redone", "reworded", "waiting", "unreadable",
-            "same_result",
-        ),
-        "unverified": ("done", "nothing", "many"),
-        "churn": ("churn", "stale"),
-        "sprawl": ("sprawl", "barren"),
-        "drift": ("drift", "away"),
+        "contradiction": ("claim", "red"),
+        "loop": ("repeat", "retry", "waiting", "error", "reworded", "unmoved", "failing"),
+        "unverified": ("done",),
+        "churn": ("stale", "same_result"),
     }
-)  # fmt: skip
-"""The kinds of findings, by failure type, in the order of the monitors' table. No two failure types share a kind."""
+)
+"""The kinds of findings, by failure type, in the order of the monitors' table; a monitor that only has a score has none.
+
+No two failure types share a kind.
+"""
 TYPES: Mapping[str, str] = MappingProxyType({kind: name for name, kinds in KINDS.items() for kind in kinds})
 """The failure type of each kind."""

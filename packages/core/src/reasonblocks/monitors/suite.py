@@ -114,11 +114,12 @@ def _failure_type(name: str | None, settings: SuiteSettings) -> str | None:
 def _kind(name: str | None, account: Account, doubted: list[tuple[str, Doubt]]) -> str | None:
     """Return the kind of a monitor's finding; None for a caller's monitor."""
     if name in LETTERS:
-        if account.did.due:
-            return "failing"
-        if account.did.waiting and account.letters[-1:] == "A":
-            return "waiting"
-        return KIND_OF.get(account.letters[-1:], "same_result")
+        did, letter = account.did, account.letters[-1:]
+        if did.due and name == "semantic_loop":
+            return "unmoved" if did.due == "check" else "failing"
+        if letter == "A" and (did.waiting or did.failed):
+            return "waiting" if did.waiting else "retry"
+        return KIND_OF.get(letter, "same_result")
     return next((kind for kind, doubt in doubted if doubt.monitor == name), None)
 
 

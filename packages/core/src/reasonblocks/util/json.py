@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from itertools import islice
@@ -23,6 +23,8 @@ DEEPEST = 32
 """The nesting levels in the canonical form of a value."""
 MAX_ITEMS = 1_000
 """The items in the canonical form of one list or object."""
+MAX_NESTED = 10_000
+"""The lists and objects in the canonical form of a value."""
 FEW_ITEMS = 16
 """Items of an object that `_short` encodes."""
 _TEXTS, _TEXTS_AND_NUMBERS = frozenset({str}), frozenset({str, int})
@@ -46,11 +48,11 @@ def retrieved_json(retrieved: Mapping[str, tuple[str, ...] | None]) -> dict[str,
 def canonical(value: Any) -> str:
     """Return compact JSON with sorted keys, so that equal values give equal text.
 
-    Accepts any value: it shows as text what is not JSON, and cuts strings over 16,000 characters, long lists and
-    deep levels.
+    Accepts any value: it shows as text what is not JSON, and cuts strings over 16,000 characters, long lists, deep
+    levels, and all lists and objects after a number of them.
     """
     try:
-        return _short(value) if _is_short(value) else _CANONICAL.encode(_pruned(value, 0))
+        return _short(value) if _is_short(value) else _CANONICAL.encode(_pruned(value, 0, iter(range(MAX_NESTED))))
     except ValueError:  # an int of more digits than Python prints
         return f'"{type(value).__name__}"'
 
@@ -75,17 +77,17 @@ def _short(value: dict[str, str | int]) -> str:
     return f"{{{','.join(items)}}}"
 
 
-def _pruned(value: Any, depth: int) -> Any:
+def _pruned(value: Any, depth: int, left: Iterator[int]) -> Any:
     if isinstance(value, str):
         return clip(value)
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    if depth >= DEEPEST:
+    if depth >= DEEPEST or next(left, None) is None:
         return "..."
     if isinstance(value, Mapping):
-        return {_text(key): _pruned(item, depth + 1) for key, item in islice(value.items(), MAX_ITEMS)}
+        return {_text(key): _pruned(item, depth + 1, left) for key, item in islice(value.items(), MAX_ITEMS)}
     if isinstance(value, (list, tuple)):
-        return [_pruned(item, depth + 1) for item in islice(value, MAX_ITEMS)]
+        return [_pruned(item, depth + 1, left) for item in islice(value, MAX_ITEMS)]
     return _text(value)
 
 

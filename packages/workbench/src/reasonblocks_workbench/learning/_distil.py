@@ -101,8 +101,8 @@ _GENERAL_ADVICE = {
 }
 _KINDS_OF_FORM: Mapping[tuple[str, Form], tuple[str, ...]] = {
     ("loop", "error"): ("retry", "error", "failing"),
-    ("loop", "repeat"): ("repeat", "cycle", "same_result"),
-    ("loop", "empty"): ("reworded", "same_result"),
+    ("loop", "repeat"): ("repeat", "retry"),
+    ("loop", "empty"): ("reworded",),
     ("contradiction", "error"): ("claim", "red"),
     ("contradiction", "claimed"): ("claim", "red"),
 }
