@@ -1,297 +1,255 @@
-"""What all monitors together say: the rules, stated once more and independently."""
+"""The monitors as views of the account: the rules of a step's evaluation, stated once more and independently."""
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.monitors import MONITORS, indicators, novelty, persistence, recall, resolve_weights, suite, untried
-from reasonblocks.monitors.finding import Finding
-from reasonblocks.monitors.suite import CUSTOM_FIRES, OWN_MEMORY, RELAPSE_FACTOR
-from reasonblocks.types import JSON, Evaluation, Injected, Memories, Step, ToolCall, ToolResult
-from reasonblocks.util.json import compact
-from reasonblocks_workbench.calibration import shipped
-from tests.core.monitors.asking import evaluate
+from reasonblocks.account.observe import observe
+from reasonblocks.monitors import MONITORS, resolve_weights
+from reasonblocks.monitors.kinds import TYPES
+from reasonblocks.monitors.suite import SuiteSettings, evaluate
+from reasonblocks.requests import Evaluate
+from reasonblocks.types import Account, Evaluation, Injected, Observed, Patience, Step, ToolCall, ToolResult
+from reasonblocks.types.account import Did
+from reasonblocks.util.json import evolve
+from tests.core.monitors.conftest import play, requests
 
 Act = Callable[..., Step]
-Play = Callable[..., "list[Evaluation]"]
-TASK = "Fix the date parser so that leap years are accepted"
-WEIGHTS = resolve_weights("coding")
-MEMORY_LIMIT = 3_072
+NAMES = [row.name for row in MONITORS]
+ACTING, LOOKING = "ABCbc", "aDd"
+"""The letters of semantic_loop and of cyclic_compression; lower case is for steps that only looked at something."""
 
-names = st.sampled_from(["bash", "read_file", "edit_file", "run_tests", "submit", "search", "get_" + "x" * 300])
-said = st.sampled_from(
-    ["", "Error: no", "ok", "running", "0 results", "\ud800 odd", "Traceback (most recent call last):\nE: x"]
-)
-thoughts = st.sampled_from(
-    ["", "I will assume it works.", "The task is complete.", "One. " * 20, "the parser of dates " * 5]
-)
 calls = st.builds(
     lambda name, value: ToolCall(id="c", name=name, arguments={"command": value, "path": f"a/b{value}.py"}),
-    names,
-    st.sampled_from([f"x{n}" for n in range(40)]),
+    st.sampled_from(["bash", "read_file", "edit_file", "run_tests", "submit", "search", "get_" + "x" * 300]),
+    st.sampled_from(["ls", "pytest", "cat a", "x1", "x2"]),
 )
 results = st.builds(
-    lambda text, flag: ToolResult(call_id="c", output=text, is_error=flag), said, st.sampled_from([None, True, False])
+    lambda text, flag: ToolResult(call_id="c", output=text, is_error=flag),
+    st.sampled_from(["", "Error: no", "ok", "running", "0 results", "\ud800 odd", "1 failed", "x" * 300]),
+    st.sampled_from([None, True, False]),
 )
 steps = st.builds(
     lambda thought, asked, came: Step(thought=thought, tool_calls=tuple(asked), tool_results=tuple(came)),
-    thoughts | st.text(max_size=200),
-    st.lists(calls, max_size=3),
-    st.lists(results, max_size=3),
+    st.sampled_from(["", "I ran the tests: 14 passed.", "It failed.", "One. " * 20]) | st.text(max_size=80),
+    st.lists(calls, max_size=2),
+    st.lists(results, max_size=2),
 )
-runs = st.lists(steps, max_size=40)
+runs = st.lists(steps, max_size=20)
 told = st.lists(
-    st.builds(Injected, step=st.integers(0, 40), monitor=st.sampled_from([row.name for row in MONITORS])), max_size=5
+    st.builds(Injected, step=st.integers(0, 20), monitor=st.sampled_from(NAMES)), max_size=4
 ).map(tuple)
-
-
-def run_through(given_steps: Sequence[Step], injected: tuple[Injected, ...] = ()) -> list[tuple[Evaluation, Memories]]:
-    memories: Memories = {}
-    out = []
-    for index, step in enumerate(given_steps):
-        evaluation, memories = evaluate(step, index, memories, injected, TASK, WEIGHTS, shipped())
-        out.append((evaluation, memories))
-    return out
+patiences = st.sampled_from([Patience(rung=name) for name in ("2 of 3", "3 of 5", "4 of 5", "")])
 
 
 @settings(deadline=None)  # how long a step may take is test_bounds.py's
+@given(runs, told, patiences)
+def test_scores_are_in_bounds_and_their_weighted_sum_is_the_composite(
+    run: list[Step], injected: tuple[Injected, ...], patience: Patience
+) -> None:
+    weights = resolve_weights("coding")
+    for found in play(run, injected, patience=patience):
+        assert list(found.scores) == NAMES
+        assert all(0.0 <= score <= 1.0 for score in found.scores.values())
+        weighted = sum(weights[name] * score for name, score in found.scores.items())
+        assert found.composite == pytest.approx(min(1.0, weighted))
+
+
+@settings(deadline=None)
 @given(runs)
-def test_every_memory_stays_under_three_kilobytes(run: list[Step]) -> None:
-    for _, memories in run_through(run):
-        assert all(len(compact(memory).encode()) <= MEMORY_LIMIT for memory in memories.values())
-
-
-@pytest.mark.parametrize("letter", ["a", "é", "中", "𝒜", "\ud800"])
-def test_a_task_in_any_script_stays_under_three_kilobytes(letter: str) -> None:
-    task = " ".join(letter * length for length in range(1, 60))
-    _, memories = evaluate(Step(thought=task), 0, {}, (), task, WEIGHTS, shipped())
-    assert all(len(compact(memory).encode()) <= MEMORY_LIMIT for memory in memories.values())
-
-
-@settings(deadline=None)
-@given(runs)
-def test_every_monitor_has_a_score_in_bounds(run: list[Step]) -> None:
-    for evaluation, _ in run_through(run):
-        assert list(evaluation.scores) == [row.name for row in MONITORS]
-        assert all(0.0 <= score <= 1.0 for score in evaluation.scores.values())
+def test_a_loop_monitor_fires_at_a_dead_step_of_its_letters_and_scores_those_among_the_last_five(
+    run: list[Step],
+) -> None:
+    for request, found in zip(requests(run), play(run), strict=True):
+        letters = request.account.letters
+        newest = [letters[-1] if letters[-1:] != "." else ""] if letters else [""]
+        due = request.account.did.due
+        for name, own in (("semantic_loop", ACTING), ("cyclic_compression", LOOKING)):
+            dead = bool(newest[0]) and newest[0] in own
+            assert (name in found.fired) == (dead or (name == "semantic_loop" and bool(due)))
+            if not due:
+                assert found.scores[name] == pytest.approx(sum(one in own for one in letters[-5:]) / 5)
+        assert not {"late_sprawl", "silent_topic_drift"} & {*found.fired}
+        assert max(found.scores["late_sprawl"], found.scores["silent_topic_drift"]) <= 0.4
 
 
 @settings(deadline=None)
-@given(runs, told)
-def test_the_same_steps_give_the_same_evaluations(run: list[Step], injected: tuple[Injected, ...]) -> None:
-    assert run_through(run, injected) == run_through(run, injected)
+@given(runs, patiences)
+def test_a_loop_is_told_when_the_window_holds_enough_dead_steps(run: list[Step], patience: Patience) -> None:
+    for request, found in zip(requests(run, patience=patience), play(run, patience=patience), strict=True):
+        if found.injection_path != "patience":
+            continue
+        offset, names = request.patience.offset, ["2 of 3", "3 of 5", "3 of 3", "4 of 5", "5 of 6", "6 of 7", "8 of 9"]
+        rung = names[max(0, min(6, names.index(patience.rung) + offset))] if patience.rung else ""
+        dead, of = (int(part) for part in rung.split(" of ")) if rung else (99, 1)
+        letters = request.account.letters
+        reached = letters[-1] != "." and sum(letter != "." for letter in letters[-of:]) >= dead
+        assert reached or request.account.did.due
 
 
 @settings(deadline=None)
-@given(runs, steps)
-def test_the_memories_that_are_given_stay_as_they_were(run: list[Step], last: Step) -> None:
-    memories = run_through(run)[-1][1] if run else {}
-    before = copy.deepcopy(memories)
-    evaluate(last, len(run), memories, (), TASK, WEIGHTS, shipped())
-    assert memories == before
-
-
-@settings(deadline=None)
-@given(runs, steps)
-def test_memories_that_went_through_json_say_the_same(run: list[Step], last: Step) -> None:
-    memories: Memories = run_through(run)[-1][1] if run else {}
-    restored = json.loads(json.dumps(memories))
-    assert evaluate(last, len(run), restored, (), TASK, WEIGHTS, shipped()) == evaluate(
-        last, len(run), memories, (), TASK, WEIGHTS, shipped()
-    )
+@given(runs, told, patiences)
+def test_an_injection_names_its_monitor_its_text_and_a_kind_of_its_failure_type(
+    run: list[Step], injected: tuple[Injected, ...], patience: Patience
+) -> None:
+    for found in play(run, injected, patience=patience):
+        parts = (found.monitor, found.intervention_source, found.intervention_text, found.injection_path)
+        assert all(parts) if found.inject else parts == (None,) * 4
+        if found.inject:
+            assert found.monitor in found.fired
+            assert found.kind is not None
+            assert TYPES[found.kind] == next(row.failure_type for row in MONITORS if row.name == found.monitor)
 
 
 @settings(deadline=None)
 @given(runs, told)
 def test_what_fired_depends_on_the_steps_alone(run: list[Step], injected: tuple[Injected, ...]) -> None:
-    def alone(evaluation: Evaluation) -> tuple[object, ...]:
-        return evaluation.scores, evaluation.fired, evaluation.composite, evaluation.failure_type
+    def alone(found: Evaluation) -> tuple[object, ...]:
+        return found.scores, found.fired, found.composite, found.failure_type
 
-    with_told = [alone(evaluation) for evaluation, _ in run_through(run, injected)]
-    assert with_told == [alone(evaluation) for evaluation, _ in run_through(run)]
+    assert [alone(found) for found in play(run, injected)] == [alone(found) for found in play(run)]
+
+
+@settings(deadline=None)
+@given(runs, told)
+def test_a_monitor_says_three_texts_at_most(run: list[Step], injected: tuple[Injected, ...]) -> None:
+    for request, found in zip(requests(run, injected), play(run, injected), strict=True):
+        if found.inject:
+            assert sum(one.monitor == found.monitor for one in request.injected) < 3
 
 
 @settings(deadline=None)
 @given(runs)
-def test_the_composite_is_the_weighted_sum(run: list[Step]) -> None:
-    for evaluation, _ in run_through(run):
-        weighted = sum(WEIGHTS[name] * score for name, score in evaluation.scores.items())
-        assert evaluation.composite == pytest.approx(min(1.0, weighted))
+def test_the_account_stays_within_its_bounds(run: list[Step]) -> None:
+    account = Account()
+    for index, step in enumerate(run * 4):
+        account = observe(step, account, index, {})
+    assert len(account.letters) <= 24
+    assert len(account.actions) <= 32
 
 
-@settings(deadline=None)
-@given(runs, told)
-def test_an_injection_names_its_monitor_its_source_and_a_text(run: list[Step], injected: tuple[Injected, ...]) -> None:
-    for evaluation, _ in run_through(run, injected):
-        parts = (
-            evaluation.monitor,
-            evaluation.intervention_source,
-            evaluation.intervention_text,
-            evaluation.injection_path,
-        )
-        assert all(part is not None for part in parts) if evaluation.inject else parts == (None,) * 4
-
-
-@settings(deadline=None)
-@given(runs, told)
-def test_an_injection_has_a_failure_type(run: list[Step], injected: tuple[Injected, ...]) -> None:
-    assert all(said.failure_type is not None for said, _ in run_through(run, injected) if said.inject)
-
-
-@settings(deadline=None)
-@given(runs, told)
-def test_nothing_is_said_about_steps_before_the_last_injection(run: list[Step], injected: tuple[Injected, ...]) -> None:
-    since = max((one.step for one in injected), default=0)
-    assert not any(evaluation.inject for evaluation, _ in run_through(run, injected)[:since])
-
-
-def custom(score: float, index: int = 0, memories: Memories | None = None) -> tuple[Evaluation, Memories]:
+def custom(
+    score: float, *, injected: tuple[Injected, ...] = (), at: tuple[int, ...] = (0,), index: int = 0
+) -> Evaluation:
     """A quiet step on which the caller's monitors `zeta` and `alpha` both have this score."""
-    observed: list[tuple[str, float, JSON, tuple[int, ...]]] = [
-        ("zeta", score, {"seen": index}, (index,)),
-        ("alpha", score, None, ()),
-    ]
-    return evaluate(
-        Step(),
-        index,
-        memories or {},
-        (),
-        TASK,
-        {**WEIGHTS, "zeta": 0.5, "alpha": 0.2},
-        shipped(),
-        observed,
-        failure_types={"zeta": "z"},
-    )
+    found: list[Observed] = [(), *[()] * index]
+    found[index] = (("zeta", score, {"seen": 1}, at), ("alpha", score, None, ()))
+    request = requests([Step()] * (index + 1), injected, observed=found)[-1]
+    weights = {**resolve_weights("coding"), "zeta": 0.5, "alpha": 0.2}
+    return evaluate(evolve(request, weights=weights), SuiteSettings(failure_types={"zeta": "z"}))[0]
 
 
 def test_custom_monitors_fire_after_the_built_in_ones_by_name() -> None:
-    assert custom(CUSTOM_FIRES)[0].fired == ("alpha", "zeta")
+    assert custom(0.6).fired == ("alpha", "zeta")
+    assert custom(0.59).fired == ()
 
 
-def test_the_failure_type_is_that_of_the_largest_contribution() -> None:
-    assert custom(CUSTOM_FIRES)[0].failure_type == "z"
-
-
-def test_the_largest_contribution_speaks() -> None:
-    assert custom(CUSTOM_FIRES)[0].monitor == "zeta"
-
-
-def test_the_kind_is_that_of_the_finding(act: Act, play: Play) -> None:
-    polled = [act("status", "still running", job=1) for _ in range(10)]
-    assert [one.kind for one in play(polled)][-2:] == [None, "waiting"]
-
-
-def test_a_finding_that_is_held_back_keeps_its_kind(act: Act, play: Play) -> None:
-    same = [act("read_file", "content", path="a.py") for _ in range(2)]
-    told_already = (Injected(step=2, monitor="semantic_loop"),)
-    assert [(one.kind, one.inject) for one in play(same, told_already)][-1] == ("repeat", False)
-
-
-def test_a_monitor_without_kinds_reports_its_failure_type() -> None:
-    kinds = {suite._kind(row.name, {row.name: Finding(score=1.0)}) for row in MONITORS}
-    assert kinds == {row.failure_type for row in MONITORS}
-
-
-def test_a_kind_of_another_failure_type_is_not_mistaken_for_it() -> None:
-    assert suite._kind("claim_contradiction", {"claim_contradiction": Finding(facts={"kind": "done"})}) is None
-
-
-def test_a_custom_monitors_finding_has_no_kind() -> None:
-    assert suite._kind("mine", {"mine": Finding(score=1.0)}) is None
+def test_of_several_the_largest_contribution_speaks() -> None:
+    found = custom(0.6)
+    assert (found.monitor, found.failure_type, found.injection_path, found.kind) == ("zeta", "z", "custom", None)
 
 
 def test_a_custom_monitors_text_says_where_its_evidence_is() -> None:
-    text = custom(CUSTOM_FIRES, index=7)[0].intervention_text
+    text = custom(0.6, at=(7,), index=7).intervention_text
     assert text is not None
-    assert text.startswith("The check zeta points at your last turn. ")
+    assert text.startswith("The check zeta points at your last step. ")
+    text = custom(0.6, at=(4,), index=7).intervention_text
+    assert text is not None
+    assert text.startswith("The check zeta points at 3 steps before your last one. ")
 
 
-def test_a_custom_monitors_memory_comes_back() -> None:
-    assert custom(0.1, index=3)[1]["zeta"] == {"seen": 3}
+def test_old_evidence_of_a_custom_monitor_is_not_told_twice() -> None:
+    assert custom(0.6, at=(4,), index=7, injected=(Injected(step=5, monitor="zeta"),)).monitor == "alpha"
+    assert custom(0.6, at=(6,), index=7, injected=(Injected(step=5, monitor="zeta"),)).monitor == "zeta"
 
 
-def test_one_step_over_the_composite_threshold_is_not_enough() -> None:
-    score = CUSTOM_FIRES - 0.05
-    assert not custom(score)[0].inject
+def failing(count: int) -> list[Step]:
+    """Steps of which each but the first is dead: the same call fails in the same way."""
+    call = ToolCall(id="c", name="deploy", arguments={"to": "prod"})
+    result = ToolResult(call_id="c", output="Error: quota exceeded", is_error=True)
+    return [Step(tool_calls=(call,), tool_results=(result,))] * count
 
 
-def test_two_steps_running_over_the_composite_threshold_are_enough() -> None:
-    score = CUSTOM_FIRES - 0.05
-    assert 0.7 * score >= shipped().composite
-    again, _ = custom(score, index=1, memories=custom(score)[1])
-    assert (again.inject, again.injection_path, again.fired) == (True, "composite", ())
+def first_told(found: Sequence[Evaluation]) -> int | None:
+    return next((at for at, one in enumerate(found) if one.inject), None)
 
 
-def test_a_monitor_that_fired_fires_again_at_a_lower_threshold() -> None:
-    again, _ = custom(CUSTOM_FIRES * RELAPSE_FACTOR, index=1, memories=custom(CUSTOM_FIRES)[1])
-    assert again.fired == ("alpha", "zeta")
+@pytest.mark.parametrize(("rung", "first"), [("2 of 3", 2), ("3 of 5", 3), ("4 of 5", 4), ("8 of 9", 8), ("", None)])
+def test_each_rung_has_its_moment(rung: str, first: int | None) -> None:
+    assert first_told(play(failing(12), patience=Patience(rung=rung))) == first
 
 
-def test_a_monitor_that_never_fired_does_not_fire_at_the_lower_threshold() -> None:
-    assert custom(CUSTOM_FIRES * RELAPSE_FACTOR)[0].fired == ()
+def test_a_run_that_is_left_alone_to_learn_from_is_told_nothing_at_all() -> None:
+    exploring = Patience(rung="", name="explores: 24 runs")
+    request = requests(failing(3), patience=exploring)[-1]
+    due = evolve(request, account=evolve(request.account, did=Did(letter="A", due="check", failed=True)))
+    assert not evaluate(due, SuiteSettings())[0].inject
+    silent = evolve(due, patience=Patience(rung="", name="own: silent, 24 runs"))
+    assert evaluate(silent, SuiteSettings())[0].inject
 
 
-def loop(act: Act, count: int) -> list[Step]:
-    return [act("search", "0 results", query="leap")] * count
+@pytest.mark.parametrize(
+    ("did", "letters", "kind"),
+    [
+        (Did(letter="A"), "..A", "repeat"),
+        (Did(letter="A", failed=True), "..A", "retry"),
+        (Did(letter="A", waiting=True), "..A", "waiting"),
+        (Did(letter="A", looked=True), "..a", "stale"),
+        (Did(letter="A", looked=True, failed=True), "..a", "stale"),
+        (Did(letter="B", failed=True), "..B", "error"),
+        (Did(letter="C", looked=True), "..c", "reworded"),
+        (Did(letter="D"), "..D", "same_result"),
+        (Did(due="check", failed=True), "...", "unmoved"),
+        (Did(due="series", failed=True), "...", "failing"),
+    ],
+)
+def test_each_finding_has_its_kind(did: Did, letters: str, kind: str) -> None:
+    request = evolve(requests([Step()])[0], account=Account(steps=3, letters=letters, did=did))
+    assert evaluate(request, SuiteSettings())[0].kind == kind
 
 
-def test_a_fired_monitor_injects_by_the_monitor_path(act: Act, play: Play) -> None:
-    assert play(loop(act, 4))[-1].injection_path == "monitor"
+def test_a_text_that_says_the_same_is_left_to_the_gates_and_the_next_one_is_another(act: Act) -> None:
+    texts = {
+        play(failing(6), tuple([Injected(step=at, monitor="semantic_loop") for at in range(count)]))[-1]
+        .intervention_text
+        for count in range(4)
+    }
+    assert len(texts) == 4
+    assert None in texts
 
 
-def test_old_evidence_is_not_told_twice(act: Act, play: Play) -> None:
-    steps = [*loop(act, 4), act("read_file", "text", path="a.py")]
-    last = play(steps, (Injected(step=4, monitor="semantic_loop"),))[-1]
-    assert (last.inject, last.fired[0]) == (False, "semantic_loop")
+def test_a_task_that_no_word_of_a_step_is_of_is_drift_and_tells_nothing() -> None:
+    task = "Repair the calendar parser so that february keeps leap years"
+    aside = Step(thought="Bananas ripen faster in paper bags.")
+    on_it = Step(thought="The calendar accepts it.")
+    assert [one.scores["silent_topic_drift"] for one in play([aside, on_it], task=task)] == [0.4, 0.0]
+    assert play([aside], task="Fix it")[0].scores["silent_topic_drift"] == 0.0
 
 
-def test_a_text_that_was_held_back_may_come_later(act: Act, play: Play) -> None:
-    last = play([*loop(act, 4), act("read_file", "text", path="a.py"), *loop(act, 1)])[-1]
-    assert (last.inject, last.monitor) == (True, "semantic_loop")
+def test_the_sprawl_grows_with_the_steps_since_the_last_change(act: Act) -> None:
+    read = [act("read_file", f"text {at}", path=f"a{at}.py") for at in range(30)]
+    scores = [one.scores["late_sprawl"] for one in play(read)]
+    assert scores == sorted(scores)
+    assert scores[-1] > 0.2
+    changed = play([*read, act("write_file", "ok", path="b.py", content="x")])
+    assert changed[-1].scores["late_sprawl"] == 0.0
 
 
-def test_a_text_that_was_held_back_is_not_told_after_a_step_that_brought_something(act: Act, play: Play) -> None:
-    last = play([*loop(act, 4), act("read_file", "text", path="a.py")])[-1]
-    assert (last.inject, last.fired[0]) == (False, "semantic_loop")
+def test_an_evaluation_of_a_request_that_went_through_json_is_the_same() -> None:
+    for request in requests(failing(6)):
+        again = evolve(request, memories=json.loads(json.dumps(request.memories)))
+        assert evaluate(again, SuiteSettings())[0] == evaluate(request, SuiteSettings())[0]
 
 
-def test_each_injection_of_a_monitor_is_a_rung(act: Act, play: Play) -> None:
-    rungs = [tuple(Injected(step=n, monitor="semantic_loop") for n in range(count)) for count in range(3)]
-    assert len({play(loop(act, 6), injected)[-1].intervention_text for injected in rungs}) == 3
-
-
-def test_past_the_last_rung_a_monitor_is_not_heard(act: Act, play: Play) -> None:
-    injected = tuple(Injected(step=n, monitor="semantic_loop") for n in range(3))
-    assert play(loop(act, 6), injected)[-1].monitor != "semantic_loop"
-
-
-def test_past_the_last_rung_the_next_fired_monitor_is_heard(act: Act, play: Play) -> None:
-    plan = (
-        "First I read the parser, then I change the leap year rule, then I run the tests, and then I report what came."
-    )
-    steps = [act("search", "0 results", query="leap", thought=plan)] * 6
-    injected = tuple(Injected(step=n, monitor="semantic_loop") for n in range(3))
-    assert play(steps, injected)[-1].monitor == "cyclic_compression"
-
-
-def test_the_suites_own_memory_is_reserved(act: Act) -> None:
-    _, memories = evaluate(Step(), 0, {}, (), TASK, WEIGHTS, shipped())
-    own = {module.OWN_MEMORY for module in (indicators, novelty, persistence, recall, untried)}
-    assert set(memories) == {*(row.name for row in MONITORS), OWN_MEMORY, *own}
-
-
-def test_what_is_told_anew_names_a_call_after_the_last_injection(act: Act, play: Play) -> None:
-    cat = act("cat", "x = 1 and y = 2 and z = 3", path="a.py")
-    steps = [*loop(act, 8), cat, act("read_file", "Error: no file of that name", is_error=True, path="b.py"), cat]
-    last = play(steps, (Injected(step=8, monitor="semantic_loop"),))[-1]
-    assert (last.injection_path, last.fired) == ("composite", ())
-    assert last.intervention_text is not None
-    assert last.intervention_text.startswith(
-        "4 calls (your last call, 2, 4 and 5 calls ago) failed, or brought a result that was there before."
-    )
+def test_weights_of_another_profile_change_the_composite_alone() -> None:
+    request: Evaluate = requests(failing(6))[-1]
+    weights: Mapping[str, float] = resolve_weights("pr_review")
+    other = evaluate(evolve(request, weights=dict(weights)), SuiteSettings())[0]
+    own = evaluate(request, SuiteSettings())[0]
+    assert (other.scores, other.fired, other.intervention_text) == (own.scores, own.fired, own.intervention_text)
+    assert other.composite != own.composite

@@ -23,8 +23,6 @@ INVOICES = "a function agent makes the same call again and again"
 COMPOSER = "a react agent searches the same words again and again"
 POETRY = "a shell agent runs the same failing command again and again"
 GATEWAY = "a shell agent goes round three commands"
-CLAIM = "a coding agent claims success over a failing test"
-UNCHECKED = "a coding agent declares done without a check"
 
 TURNS: Mapping[str, list[Step]] = {
     INVOICES: [
@@ -68,26 +66,6 @@ def test_an_agent_that_complies_is_not_told_off_again(name: str) -> None:
     assert len(play(trouble.task, [*until_told(trouble), *TURNS[name]]).told) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "turn"),
-    [
-        param(CLAIM, "makes good", CLAIM, ["1 failed, 36 passed in 0.50s", "37 passed in 0.49s"]),
-        param(UNCHECKED, "makes good", UNCHECKED, ["2 failed, 35 passed in 0.50s", "37 passed in 0.49s"]),
-    ],
-)
-def test_an_agent_that_makes_its_claim_good_is_not_told_off_again(name: str, turn: list[str]) -> None:
-    trouble = STUCK[name]
-    good = [
-        bash("I run the tests before I say more.", "pytest tests/test_dates.py -q", turn[0]),
-        call("1900 is still taken for a leap year.", "str_replace_editor", "The file /repo/dates/parser.py has been edited.", command="str_replace", path="/repo/dates/parser.py", old_str="% 400", new_str="% 100"),
-        bash("The same tests.", "pytest tests/test_dates.py -q", turn[1]),
-        bash("What has changed in all?", "git diff --stat", " dates/parser.py | 3 ++-"),
-        say("All 37 tests pass now, and the task is complete."),
-        say("Glad to help."),
-    ]  # fmt: skip
-    assert len(play(trouble.task, [*until_told(trouble), *good]).told) == 1
-
-
 def relapsed(name: str) -> tuple[list[Told], int, int]:
     """What is said when the agent complies for five steps and falls back; trouble steps to the first and the second."""
     trouble = STUCK[name]
@@ -125,48 +103,10 @@ def obstinate(name: str) -> list[Step]:
 @pytest.mark.parametrize("name", [param(name, "another kind", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
 def test_the_third_text_of_a_monitor_asks_for_a_step_of_another_kind(name: str) -> None:
     run = play(STUCK[name].task, obstinate(name))
-    texts = [one.text for one, speaker in zip(run.told, run.speakers, strict=True) if speaker == "semantic_loop"]
+    texts = [one.text for one, speaker in zip(run.told, run.speakers, strict=True) if speaker == run.speakers[0]]
     assert ["step of another kind" in text or "not tried yet" in text for text in texts][2:] == [True]
 
 
 @pytest.mark.parametrize("name", [param(name, "at most five", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
 def test_a_run_is_told_five_times_at_most(name: str) -> None:
     assert len(play(STUCK[name].task, obstinate(name)).told) <= 5
-
-
-CHANGES = [
-    call("The valve model first.", "get_model", {"valves": 3}, name="plant-7"),
-    call("Closing V2.", "set_valve", {"ok": True}, is_error=False, path="plant-7/V2", state="closed"),
-    call("Opening V3.", "set_valve", {"ok": True}, is_error=False, path="plant-7/V3", state="open"),
-]  # fmt: skip
-TRIAL = call("How does the plant run with that?", "dry_run", {"pressure": 4.1, "alarms": []}, name="plant-7")
-HAND_OVER = [
-    call("That is all.", "submit", "Received.", name="plant-7"),
-    call("Here is the record.", "submit", "Received once more.", name="plant-7", note="V2 closed, V3 open"),
-    say("The plant is in your hands."),
-]
-PLANT = "Close V2 and open V3 of plant-7"
-
-
-@pytest.mark.parametrize(
-    ("steps", "roles", "types"),
-    [
-        param("no role makes a valve an edit", "roles", [*CHANGES, *HAND_OVER], {}, set()),
-        param("a declared edit and a declared finish", "roles", [*CHANGES, *HAND_OVER], {"set_valve": "edit", "submit": "finish"}, {"unverified"}),
-        param("a declared check in between", "roles", [*CHANGES, TRIAL, *HAND_OVER], {"set_valve": "edit", "submit": "finish", "dry_run": "test"}, set()),
-        param("the same call without its role", "roles", [*CHANGES, TRIAL, *HAND_OVER], {"set_valve": "edit", "submit": "finish"}, {"unverified"}),
-    ],
-)  # fmt: skip
-def test_a_declared_role_changes_what_counts(steps: list[Step], roles: Mapping[str, str], types: set[str]) -> None:
-    assert {one.failure_type for one in play(PLANT, steps, tool_roles=roles).told} == types
-
-
-def test_a_declared_finish_alone_changes_what_counts() -> None:
-    edits = [call("", "edit_file", "File updated.", path="src/pump.py", old="1", new="2")]
-    steps = [
-        *edits,
-        call("Here it is.", "hand_in", "Received.", name="pump"),
-        call("Your turn.", "hand_in", "Received.", name="me"),
-    ]
-    quiet, told = (play(PLANT, steps, tool_roles=roles).told for roles in ({}, {"hand_in": "finish"}))
-    assert ([one.failure_type for one in quiet], [one.failure_type for one in told]) == ([], ["unverified"])

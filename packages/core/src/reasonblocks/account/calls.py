@@ -207,7 +207,8 @@ class Kind(NamedTuple):
     @property
     def is_single(self) -> bool:
         """True for one call, or a command of one part: if it fails, it has done nothing."""
-        return not self.shell or _SEVERAL.search(_QUOTED.sub('""', _CD.sub("", self.command))) is None
+        lines = _without_documents(self.command)[0].strip()
+        return not self.shell or _SEVERAL.search(_QUOTED.sub('""', _CD.sub("", lines))) is None
 
 
 def kind_of(call: ToolCall, given: Mapping[str, str]) -> Kind:

@@ -10,6 +10,7 @@ A step is dead if the run would be where it is without it:
 
 from __future__ import annotations
 
+import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from ..util.text import ends
 from .calls import FINISH, LIST, NOTE, RUN, SEARCH, Kind, kind_of
 from .message import message_line
 from .results import Reading, read
-from .sameness import call_text, hash_of, items_of, line_digest, own_values, result_digest, values_in
+from .sameness import call_text, check_digest, hash_of, items_of, line_digest, own_values, result_digest, values_in
 
 ACTIONS_KEPT = 32
 """Calls that are remembered: the newest ones."""
@@ -56,6 +57,8 @@ IDS_KEPT, MAX_IDS = 3, 6
 UNIQUE_ID = 8
 """Characters of the shortest id by which a step is recognised when the log holds it twice."""
 _FILE_ARGUMENTS = frozenset("path file file_path filename file_name notebook_path target_file".split())
+_PROGRAM = re.compile(r"(?:/\S{1,60}/)?([\w.+-]{1,40}): (?=[^:]+: )")
+"""The program that a complaint of a shell begins with."""
 _ONCE = frozenset(
     "send pay refund book cancel transfer buy purchase return exchange post reply forward invite reserve".split()
 )
@@ -74,6 +77,8 @@ class _Call:
     result: int
     exact: int
     line: int
+    red: int
+    """The digest of a failed check's message line."""
     items: list[int]
     arguments: JSON
     once: bool
@@ -189,7 +194,9 @@ def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
     listed = not kind.roles.isdisjoint((LIST, SEARCH))
     text = reading.text
     items = [hash_of(line) & 0xFFFF for line in items_of(text)] if listed and len(text) <= LISTED else []
-    line = line_digest(message_line(text), values) if reading.failed else 0
+    said = message_line(text) if reading.failed else ""
+    if kind.shell and (program := _PROGRAM.match(said)) and program[1] in kind.command:
+        said = said[program.end() :]  # the same refusal, whatever program meets it
     name = call.name
     return _Call(
         name=name,
@@ -199,7 +206,8 @@ def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
         reading=reading,
         result=result_digest(text, values, listed=listed) if result is not None else 0,
         exact=hash_of(text) if result is not None else 0,
-        line=line,
+        line=line_digest(said, values),
+        red=check_digest(said, values) if reading.checked else 0,
         items=items,
         arguments=call.arguments,
         once=not kind.shell and not _ONCE.isdisjoint(name.lower().replace("-", "_").split("_")),
@@ -333,7 +341,7 @@ def _with_check(call: _Call, now: Account, index: int, *, changed: bool) -> Acco
     check = now.check
     place = _place(call) if changed else 0
     if call.reading.checked and not call.kind.looks:
-        line = call.line if call.reading.failed else 0
+        line = call.red
         row, where = 1, 0
         if check is not None and line and check.line == line and _checks_again(call, check, changed=changed):
             where = check.place if not changed or check.place in (0, place) else -1

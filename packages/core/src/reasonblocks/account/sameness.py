@@ -21,6 +21,8 @@ SHORTEST_VALUE, LONGEST_VALUE, MAX_VALUES = 3, 200, 12
 """Characters, and number, of the values of a call's arguments that are masked in its result."""
 MOST_VALUES, LARGEST = 256, 1e300
 """Values of a call's arguments that are read; a larger number is not."""
+LINES_HEAD = 1_000
+"""Characters of a value of several lines of which each line is masked, too."""
 LIST_LINES, LIST_LINE = 3, 200
 """Lines of the shortest list, and characters of its longest line."""
 ASIDE = frozenset("description explanation thought reason reasoning justification comment summary toolsummary".split())
@@ -79,6 +81,7 @@ _FRAGMENT = re.compile(
     r"'(?=[^'\n]*\s)[^'\n]{25,}(?:'|$)|\"(?=[^\"\n]*\s)[^\"\n]{25,}(?:\"|$)|`(?=[^`\n]*\s)[^`\n]{25,}(?:`|$)|near '.*"
 )
 """A quoted part of the call in its error."""
+_AT_LINE = re.compile(r"(?<=:)\d+(?=[:,)\s]|$)|(?<=line )\d+|(?<=\()\d+,\d+(?=\))")
 _NUMBER = re.compile(r"(?<![A-Za-z_])\d+")
 _SPACES = re.compile(r"[ \t]+")
 _DIGITS = b"0123456789"
@@ -165,9 +168,13 @@ def _has_digit(text: str) -> bool:
 
 
 def own_values(given: JSON) -> list[str]:
-    """Return the longer values in the arguments of a call, the longest first."""
-    found = {value for value in values_in(given) if SHORTEST_VALUE <= len(value) <= LONGEST_VALUE}
+    """Return the longer values in the arguments of a call, the longest first; of a text of several lines each line."""
+    found = {line for value in values_in(given) for line in _lines(value) if SHORTEST_VALUE <= len(line) <= LONGEST_VALUE}
     return sorted(found, key=lambda value: (-len(value), value))[:MAX_VALUES]
+
+
+def _lines(value: str) -> list[str]:
+    return [value] if "\n" not in value else [value, *value[:LINES_HEAD].split("\n")]
 
 
 def result_digest(text: str, values: Sequence[str] = (), *, listed: bool = False) -> int:
@@ -199,3 +206,8 @@ def line_digest(line: str, values: Sequence[str] = ()) -> int:
     if not line:
         return 0
     return hash_of(_NUMBER.sub("#", _FRAGMENT.sub("'…'", masked(line, values))).strip().lower()) or 1
+
+
+def check_digest(line: str, values: Sequence[str] = ()) -> int:
+    """Return the digest of a check's message line: other numbers than those of lines are news."""
+    return (hash_of(_AT_LINE.sub("#", masked(line, values)).strip()) or 1) if line else 0

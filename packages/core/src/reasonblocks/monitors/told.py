@@ -27,8 +27,11 @@ def text_of(step: Step, index: int, account: Account, nth: int, sightings: JSON,
     """Return the text about the newest step, the `nth` of its monitor (1 to 3); "" if nothing can be said."""
     now = [action for action in account.actions if action.step == index]
     calls = ends(step.tool_calls, 16)
-    if not now or not calls:
+    if not now or not (calls or step.tool_results):
         return ""
+    if not calls:
+        fact = _no_call(now[-1], index, account)
+        return f"{fact}. {_NEXT[nth]}" if fact else ""
     fact = _fact(calls[-1], now[-1], index, account)
     if not fact:
         return ""
@@ -63,6 +66,14 @@ def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
     calls = len({one.call for one in alike})
     aside = _ASIDE if len({one.exact for one in alike}) > 1 else ""
     return f"{calls} different calls, the last being {shown}, have brought the same result{aside}"
+
+
+def _no_call(now: Action, index: int, account: Account) -> str:
+    """Return what came back to answers in which no call could be read."""
+    alike = [one for one in account.actions if one.tool == now.tool and one.line == now.line]
+    if account.did.letter != "B" or len(alike) < 2:  # noqa: PLR2004 - a repetition
+        return ""
+    return f"{_times(len(alike), account)} answers without a call have got the same reply ({_places(alike, index)})"
 
 
 def _same_call(shown: str, now: Action, index: int, account: Account) -> str:

@@ -1,0 +1,104 @@
+"""The end of a run is doubted by the record of its changes and checks, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from reasonblocks.monitors.suite import SuiteSettings, evaluate
+from reasonblocks.types import Patience, Step
+from reasonblocks.util.json import evolve
+from tests.core.monitors.conftest import play, requests
+
+Act = Callable[..., Step]
+DONE = Step(thought="The parser accepts leap years now.")
+RED = "=== FAILURES ===\nE   ValueError: bad date\n1 failed, 3 passed in 0.2s"
+GREEN = "4 passed in 0.2s"
+
+
+def doubts(run: Sequence[Step], *, checks: bool = False, **roles: str) -> dict[str, str]:
+    """Return the doubts at the run's newest step."""
+    found = play(run, patience=Patience(checks=checks), roles=roles)[-1]
+    return {doubt.monitor: doubt.text for doubt in found.doubts}
+
+
+def edit(act: Act, at: int = 0) -> Step:
+    return act("edit_file", "The file was updated.", path="parser.py", old=f"a{at}", new=f"b{at}")
+
+
+def test_a_red_check_that_nothing_followed_is_doubted(act: Act) -> None:
+    run = [edit(act), act("run_tests", RED, path="tests"), act("read_file", "text", path="a.py"), DONE]
+    assert doubts(run) == {
+        "claim_contradiction": "The newest check, 2 steps before this answer, failed, and nothing was changed after it."
+    }
+
+
+def test_a_red_check_is_not_doubted_if_it_turned_green_or_something_was_changed(act: Act) -> None:
+    red, green = act("run_tests", RED, path="tests"), act("run_tests", GREEN, path="tests")
+    assert doubts([edit(act), red, edit(act, 1), green, DONE]) == {}
+    assert "claim_contradiction" not in doubts([edit(act), red, edit(act, 1), DONE])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["One test still fails, and I could not fix it.", "Unfortunately the bug is not fixed.", "This is incomplete."],
+)
+def test_an_answer_that_says_that_it_failed_is_not_doubted(act: Act, answer: str) -> None:
+    assert doubts([edit(act), act("run_tests", RED, path="tests"), Step(thought=answer)]) == {}
+
+
+def test_files_that_changed_after_the_newest_check_are_doubted(act: Act) -> None:
+    run = [edit(act), act("run_tests", GREEN, path="tests"), edit(act, 1), edit(act, 2), DONE]
+    assert doubts(run) == {
+        "verification_skip": "Files were changed 2 times since the newest check, and no check has followed."
+    }
+    assert doubts([*run[:2], DONE]) == {}
+
+
+def test_without_a_check_files_that_changed_are_doubted_of_an_agent_that_checks(act: Act) -> None:
+    assert doubts([edit(act), DONE]) == {}
+    assert doubts([edit(act), DONE], checks=True) == {
+        "verification_skip": "Files were changed once, and no check has followed."
+    }
+
+
+@pytest.mark.parametrize(
+    "answer", ["I ran the tests: 14 passed.", "I've run the test suite.", "All tests pass.", "We executed the unit tests."]
+)
+def test_a_check_that_was_claimed_and_never_ran_is_doubted(act: Act, answer: str) -> None:
+    ran = act("bash", "a.py  b.py", command="python show.py")
+    assert [*doubts([ran, Step(thought=answer)])] == ["claim_contradiction"]
+    tested = act("bash", GREEN, command="pytest -q")
+    assert doubts([ran, tested, Step(thought=answer)]) == {}
+
+
+def test_a_claim_is_not_doubted_where_calls_are_not_seen(act: Act) -> None:
+    claim = Step(thought="I ran the tests: 14 passed.")
+    assert doubts([act("read_file", "text", path="a.py"), claim]) == {}  # nothing here runs commands
+    resumed = requests([act("bash", "a.py", command="python show.py"), claim])[-1]
+    account = evolve(resumed.account, steps=1)  # the account began with the second step
+    assert evaluate(evolve(resumed, account=account), SuiteSettings())[0].doubts == ()
+
+
+def test_only_the_end_of_a_run_is_doubted(act: Act) -> None:
+    run = [edit(act), act("run_tests", RED, path="tests"), act("read_file", "text", path="a.py")]
+    assert doubts(run) == {}
+    assert all(not {"claim_contradiction", "verification_skip"} & {*found.fired} for found in play(run))
+
+
+def test_a_doubt_fires_and_scores_and_is_no_text_of_its_own(act: Act) -> None:
+    found = play([edit(act), act("run_tests", RED, path="tests"), DONE])[-1]
+    assert (found.fired, found.kind, found.inject) == (("claim_contradiction",), "red", False)
+    assert found.scores["claim_contradiction"] == 0.8
+
+
+def test_roles_say_what_changes_what_checks_and_what_ends_a_run(act: Act) -> None:
+    valve = act("set_valve", "ok", path="plant-7/V2", state="closed")
+    trial = act("dry_run", '{"pressure": 4.1, "alarms": []}', plant="p-7")
+    end = act("hand_over", "Received.", plant="p-7")
+    roles = {"set_valve": "change", "dry_run": "check", "hand_over": "finish"}
+    assert [*doubts([trial, valve, end], **roles)] == ["verification_skip"]
+    assert doubts([valve, trial, end], **roles) == {}
+    assert doubts([trial, valve, end], set_valve="change", dry_run="check") == {}
+    assert doubts([trial, valve, end], set_valve="change", hand_over="finish") == {}
