@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, Unavailable
-from reasonblocks.monitors import novelty
+from reasonblocks.monitors.untried import OWN_MEMORY
 from reasonblocks.ports import AsyncEvaluator, Evaluator
 from reasonblocks.requests import Evaluate, Retrieve
 from reasonblocks.types import JSON, ETrace, Evaluation, Memories, StepInput
@@ -257,8 +257,8 @@ def test_a_text_has_at_most_8192_bytes(letter: str, over: int) -> None:
 
 
 def left_by(session: SteeringSession) -> dict[str, JSON]:
-    """The memories that the evaluator left; the engine adds its own, of what the results brought."""
-    return {name: memory for name, memory in session.trace.state.memories.items() if name != novelty.OWN_MEMORY}
+    """The memories that the evaluator left; the engine adds its own, of the lists in results."""
+    return {name: memory for name, memory in session.trace.state.memories.items() if name != OWN_MEMORY}
 
 
 def memory_of(length: int) -> dict[str, JSON]:

@@ -16,8 +16,9 @@ import pytest
 
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.backends.profiles import MAX_IN_MEMORY, ProfileFile, ProfileMemory
-from reasonblocks.engine.own_level import COMPOSITE, MAX_RUNS, MIN_RUNS
 from reasonblocks.exceptions import Unavailable
+from reasonblocks.monitors.patience import MIN_STRETCHES
+from reasonblocks.monitors.profile import MAX_RUNS, Summary
 from reasonblocks.types import StepInput
 from reasonblocks.types.outcomes import ABANDONED
 from reasonblocks_workbench.replay import OtherRuns
@@ -48,35 +49,69 @@ def quiet(**options: Any) -> ReasonBlocks:
     return client(**options)
 
 
-def test_the_twenty_first_run_is_judged_by_the_agents_own_level() -> None:
+def summary(number: int, needless: int = 0) -> Summary:
+    """The summary of a run, told apart from others by its counts."""
+    return {"reached": [number] * 7, "needless": [needless] * 7, "checks": False}
+
+
+def known(runs: int = MIN_STRETCHES, needless: int = 0) -> ProfileMemory:
+    """The profile of an agent that got stuck once in each of its runs."""
+    profiles = ProfileMemory()
+    for number in range(runs):
+        profiles.add(AGENT, f"run {number}", summary(1, needless))
+    return profiles
+
+
+def stuck(rb: ReasonBlocks, steps: int = 12, **keywords: Any) -> SteeringSession:
+    """A finished run that does the same again and again."""
+    session = rb.session(agent_name="clerk", **keywords)
+    for number in range(steps):
+        session.begin_step(StepInput(completed=step(0) if number else None))
+    session.finish()
+    return session
+
+
+def test_an_agents_own_runs_decide_its_patience_from_eight_dead_stretches_on() -> None:
+    assert judged_by(quiet(profile=known(MIN_STRETCHES - 1))) == "shipped"
+    assert judged_by(quiet(profile=known())) == "own: 2 of 3, 8 runs"
+
+
+def test_runs_that_get_stuck_are_counted_and_learned_from() -> None:
     rb = quiet()
-    assert finished(rb, MIN_RUNS).step_log[0].judged_by == "shipped"
-    assert judged_by(rb).startswith("own:20 runs:")
+    assert stuck(rb).step_log[0].judged_by == "shipped"
+    for _ in range(MIN_STRETCHES):
+        stuck(rb)
+    assert judged_by(rb).startswith("own: 2 of 3, ")
 
 
-def test_other_agents_orgs_and_task_profiles_have_levels_of_their_own() -> None:
-    rb = quiet()
-    finished(rb, MIN_RUNS)
-    others = ({"agent_name": "other"}, {"org_id": "other"}, {"task_profile": "qa"})
-    assert [judged_by(rb, **other) for other in others] == ["shipped"] * 3
+def test_other_agents_orgs_and_task_profiles_have_a_patience_of_their_own() -> None:
+    rb = quiet(profile=known())
+    others = ({"agent_name": "other"}, {"org_id": "other"}, {"task_profile": "qa"}, {"agent_name": ""})
+    assert [judged_by(rb, **other) for other in others] == ["shipped"] * 4
 
 
-def test_without_a_profile_every_run_is_judged_by_the_shipped_thresholds() -> None:
-    rb = quiet(profile=None)
-    finished(rb, MIN_RUNS)
-    assert judged_by(rb) == "shipped"
+def test_without_a_profile_every_run_has_the_shipped_patience() -> None:
+    assert judged_by(quiet(profile=None)) == "shipped"
 
 
-def test_a_given_calibration_goes_before_the_own_level() -> None:
-    rb = quiet(calibration={"composite_fires": 0.3})
-    finished(rb, MIN_RUNS)
-    assert judged_by(rb) == "calibration"
+def test_a_given_patience_goes_before_the_learned_one() -> None:
+    assert judged_by(quiet(profile=known(), patience="5 of 6")) == "patience: 5 of 6"
 
 
-def test_a_given_calibration_may_let_the_own_level_in() -> None:
-    rb = quiet(calibration={"composite_fires": 0.3, "own_level": True})
-    finished(rb, MIN_RUNS)
-    assert judged_by(rb).startswith("own:")
+def test_an_agent_that_gets_out_by_itself_is_left_alone_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rb = quiet(profile=known(9, needless=1))
+    with caplog.at_level(logging.INFO, "reasonblocks"):
+        assert [judged_by(rb), judged_by(rb)] == ["own: silent, 9 runs"] * 2
+    said = [record.getMessage() for record in caplog.records if "gets out of its dead steps by itself" in record.message]
+    assert len(said) == 1
+
+
+def test_a_share_of_the_runs_explores() -> None:
+    rb = quiet(profile=known(), explore=1.0)
+    assert judged_by(rb) == "explores: 8 runs"
+    assert judged_by(quiet(explore=1.0)) == "shipped"
 
 
 def test_a_disabled_client_keeps_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,65 +137,44 @@ def test_a_run_that_ends_twice_is_added_once() -> None:
     assert len(profiles.read(AGENT, "")) == 1
 
 
-def test_the_level_in_use_reaches_the_evaluator_and_the_events() -> None:
+def test_the_patience_in_use_reaches_the_evaluator_and_the_events() -> None:
     from tests.core.world import RecordingSink
 
     sink = RecordingSink()
-    rb = quiet(sinks=[sink])
-    session = finished(rb, MIN_RUNS + 1)
-    own = session.trace.state.own_level
-    assert own
-    assert rb._evaluator.asked[-1].own_level == own
+    rb = quiet(sinks=[sink], profile=known())
+    session = finished(rb, 1)
+    own = session.trace.state.patience
+    assert own.rung == "2 of 3"
+    assert rb._evaluator.asked[-1].patience == own
     rb.close()
     steps = [event for event in sink.events if event.as_dict()["event"] == "step"]
     assert steps[-1].as_dict()["metadata"]["judged_by"] == own.name  # type: ignore[index,call-overload]
 
 
-def test_a_restored_run_keeps_its_level_where_there_is_no_profile() -> None:
-    rb = quiet()
-    finished(rb, MIN_RUNS)
-    session = rb.session(agent_name="clerk")
+def test_a_restored_run_keeps_its_patience_where_there_is_no_profile() -> None:
+    session = quiet(profile=known()).session(agent_name="clerk")
     run(session, 2)
     elsewhere = quiet(profile=None).session(snapshot=through_json(session.trace.snapshot()))
     run(elsewhere, 3, start=2)
-    assert elsewhere.step_log[-1].judged_by == session.step_log[0].judged_by
-    assert elsewhere.trace.state.own_level == session.trace.state.own_level
+    assert elsewhere.step_log[-1].judged_by == session.step_log[0].judged_by == "own: 2 of 3, 8 runs"
 
 
-def test_a_restored_run_that_began_without_a_level_gets_none() -> None:
+def test_a_restored_run_that_began_without_a_profile_gets_none() -> None:
     session = quiet().session(agent_name="clerk")
     run(session, 2)
-    rb = quiet()
-    finished(rb, MIN_RUNS)
-    elsewhere = rb.session(agent_name="clerk", snapshot=through_json(session.trace.snapshot()))
+    elsewhere = quiet(profile=known()).session(agent_name="clerk", snapshot=through_json(session.trace.snapshot()))
     run(elsewhere, 3, start=2)
     assert elsewhere.step_log[-1].judged_by == "shipped"
-
-
-def test_the_maxima_of_a_run_survive_a_snapshot() -> None:
-    loud = [speaks("again", composite=0.5)] * 4
-    session = client(*loud).session()
-    run(session, 3)
-    elsewhere = client().session(snapshot=through_json(session.trace.snapshot()))
-    run(elsewhere, 5, start=3)
-    assert elsewhere.trace.state.maxima[COMPOSITE] == 0.5
-
-
-def test_the_last_step_counts_in_no_maximum() -> None:
-    session = client(speaks("again", composite=0.5), speaks("again", composite=0.6)).session()
-    run(session, 2)
-    session.finish(completed=step(1))
-    assert session.trace.state.maxima[COMPOSITE] == 0
 
 
 def test_memory_keeps_the_newest_runs_and_agents() -> None:
     profiles = ProfileMemory()
     for number in range(MAX_RUNS + 5):
-        profiles.add(AGENT, str(number), {COMPOSITE: number / 1_000})
+        profiles.add(AGENT, str(number), summary(number))
     runs = profiles.read(AGENT, "")
-    assert (len(runs), runs[-1][COMPOSITE]) == (MAX_RUNS, (MAX_RUNS + 4) / 1_000)
+    assert (len(runs), runs[-1]) == (MAX_RUNS, summary(MAX_RUNS + 4))
     for number in range(MAX_IN_MEMORY):
-        profiles.add(("default", str(number), "coding"), "run", {COMPOSITE: 0})
+        profiles.add(("default", str(number), "coding"), "run", summary(0))
     assert profiles.read(AGENT, "") == ()
 
 
@@ -170,8 +184,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_file_outlives_its_client(path: Path) -> None:
-    finished(quiet(profile=path), MIN_RUNS)
-    assert judged_by(quiet(profile=path)).startswith("own:20 runs:")
+    for _ in range(MIN_STRETCHES):
+        stuck(quiet(profile=path))
+    assert judged_by(quiet(profile=path)).startswith("own: 2 of 3, ")
 
 
 def test_auto_is_a_file_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,43 +204,43 @@ def test_nothing_is_created_before_a_run_has_finished(path: Path) -> None:
 def test_a_file_keeps_the_newest_runs_of_an_agent(path: Path) -> None:
     file = ProfileFile(path)
     for number in range(MAX_RUNS + 2):
-        file.add(AGENT, str(number), {COMPOSITE: number / 1_000})
+        file.add(AGENT, str(number), summary(number))
     runs = file.read(AGENT, "")
-    assert (len(runs), runs[0][COMPOSITE], runs[-1][COMPOSITE]) == (MAX_RUNS, 0.002, (MAX_RUNS + 1) / 1_000)
+    assert (len(runs), runs[0], runs[-1]) == (MAX_RUNS, summary(2), summary(MAX_RUNS + 1))
 
 
 def test_a_file_keeps_a_bounded_number_of_agents(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = ProfileFile(path)
     for number in range(4):
-        file.add(("default", str(number), "coding"), "run", {COMPOSITE: 0})
+        file.add(("default", str(number), "coding"), "run", summary(0))
     with sqlite3.connect(path) as db:
         db.executemany(
             "INSERT INTO runs (org_id, agent_name, task_profile, run, summary) VALUES ('o', ?, 'coding', 'r', '{}')",
             [(f"a{number}",) for number in range(1_000)],
         )
     db.close()
-    file.add(AGENT, "run", {COMPOSITE: 0})
+    file.add(AGENT, "run", summary(0))
     rows = file.agents()
     assert (len(rows), rows[0].agent_name) == (1_000, "clerk")
 
 
 def test_a_run_is_left_out_of_its_own_profile_and_replaced_when_it_comes_again(path: Path) -> None:
     for profiles in (ProfileFile(path), ProfileMemory()):
-        profiles.add(AGENT, "one", {COMPOSITE: 0.1})
-        profiles.add(AGENT, "two", {COMPOSITE: 0.2})
-        profiles.add(AGENT, "one", {COMPOSITE: 0.3})
-        assert profiles.read(AGENT, "") == ({COMPOSITE: 0.2}, {COMPOSITE: 0.3})
-        assert profiles.read(AGENT, "one") == ({COMPOSITE: 0.2},)
+        profiles.add(AGENT, "one", summary(1))
+        profiles.add(AGENT, "two", summary(2))
+        profiles.add(AGENT, "one", summary(3))
+        assert profiles.read(AGENT, "") == (summary(2), summary(3))
+        assert profiles.read(AGENT, "one") == (summary(2),)
 
 
 def test_a_damaged_row_is_skipped(path: Path) -> None:
     file = ProfileFile(path)
-    file.add(AGENT, "one", {COMPOSITE: 0.1})
-    file.add(AGENT, "two", {COMPOSITE: 0.2})
+    file.add(AGENT, "one", summary(1))
+    file.add(AGENT, "two", summary(2))
     with sqlite3.connect(path) as db:
-        db.execute("UPDATE runs SET summary = '{\"composite\": ' WHERE run = 'one'")
+        db.execute("UPDATE runs SET summary = '{\"reached\": ' WHERE run = 'one'")
     db.close()
-    assert file.read(AGENT, "") == ({COMPOSITE: 0.2},)
+    assert file.read(AGENT, "") == (summary(2),)
 
 
 def test_nothing_of_a_runs_text_is_in_the_file(path: Path) -> None:
@@ -240,9 +255,11 @@ ADD = """
 import sys
 from reasonblocks.backends.profiles import ProfileFile
 from reasonblocks.exceptions import Unavailable
+from reasonblocks.monitors.patience import MIN_STRETCHES
+from reasonblocks.monitors.profile import MAX_RUNS, Summary
 file = ProfileFile(sys.argv[1])
 for number in range(40):
-    file.add(("default", "clerk", "coding"), f"{sys.argv[2]}-{number}", {"composite": 0.1})
+    file.add(("default", "clerk", "coding"), f"{sys.argv[2]}-{number}", {"reached": [1] * 7, "needless": [0] * 7, "checks": False})
 """
 
 
@@ -265,7 +282,7 @@ def broken(path: Path, kind: str) -> Path:
             db.execute("CREATE TABLE theirs (id)")
         db.close()
     elif kind == "newer":
-        ProfileFile(path).add(AGENT, "one", {COMPOSITE: 0.1})
+        ProfileFile(path).add(AGENT, "one", summary(1))
         with sqlite3.connect(path) as db:
             db.execute("PRAGMA user_version=99")
         db.close()
@@ -297,11 +314,9 @@ def test_a_pipe_is_not_waited_for(path: Path) -> None:
         ProfileFile(path).read(AGENT, "")
 
 
-def test_an_agent_without_a_name_has_no_profile_in_a_file(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        finished(quiet(profile=path), 2, agent_name="")
+def test_an_agent_without_a_name_has_no_profile(path: Path) -> None:
+    finished(quiet(profile=path), 2, agent_name="")
     assert not path.exists()
-    assert [record.getMessage().count("agent_name") > 0 for record in caplog.records] == [True]
 
 
 class Slow(ProfileMemory):
@@ -355,7 +370,7 @@ def test_a_store_that_hangs_delays_a_run_by_its_deadline_alone(caplog: pytest.Lo
         def read(self, agent: tuple[str, str, str], but: str) -> Any:
             time.sleep(3)
 
-    session = quiet(profile=Hangs(), step_deadline_ms=200).session()
+    session = quiet(profile=Hangs(), step_deadline_ms=200).session(agent_name="clerk")
     started = time.monotonic()
     with caplog.at_level(logging.WARNING, "reasonblocks"):
         begin(session, 0)
@@ -379,7 +394,7 @@ def others(*runs: tuple[str, str]) -> OtherRuns:
     profiles = OtherRuns()
     for number, (name, task) in enumerate(runs):
         profiles.task_key = task
-        profiles.add(AGENT, name, {COMPOSITE: number / 10})
+        profiles.add(AGENT, name, summary(number))
     profiles.complete = True
     return profiles
 
@@ -387,7 +402,7 @@ def others(*runs: tuple[str, str]) -> OtherRuns:
 def test_a_recorded_run_is_judged_by_the_runs_of_other_tasks_alone() -> None:
     profiles = others(("one", "a"), ("two", "a"), ("three", "b"))
     profiles.task_key = "a"
-    assert profiles.read(AGENT, "one") == ({COMPOSITE: 0.2},)
+    assert profiles.read(AGENT, "one") == (summary(2),)
 
 
 def test_no_recorded_run_is_judged_before_all_are_there() -> None:

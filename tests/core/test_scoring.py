@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonblocks.account.observe import observe
 from reasonblocks.engine.fsm import DifficultyFSM
 from reasonblocks.engine.scoring import LEVEL_STEPS, MAX_STALL, calm_of, parts_of, score, score_text
 from reasonblocks.monitors.calibration import SHIPPED_LEVEL
-from reasonblocks.monitors.novelty import observe
 from reasonblocks.types import (
+    Account,
     DifficultyParts,
     FSMState,
     Level,
-    Novelty,
     ScoreMemory,
     Step,
     StepInput,
@@ -28,17 +28,18 @@ from reasonblocks.types import (
     ToolCall,
     ToolResult,
 )
+from reasonblocks.types.account import Did
 from tests.core.world import client, run
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=100)
 FRESH = ScoreMemory()
-NEW, STALE = Novelty(), Novelty(fresh=0.0, stale=True)
+NEW, DEAD = Did(), Did(letter="A")
 CALL = ToolCall(id="c", name="run_tests", arguments={"path": "tests"})
 
 told = st.sampled_from("error maybe no 0 failed forms.py the \n".split(" "))
 texts = st.one_of(st.text(max_size=200), st.lists(told).map(" ".join))
 results = st.builds(ToolResult, call_id=st.just("c"), output=texts, is_error=st.sampled_from([None, True, False]))
-novelties = st.builds(Novelty, fresh=st.floats(0, 1), stale=st.booleans())
+done = st.builds(Did, letter=st.sampled_from(["", "", "A", "B"]), failed=st.booleans())
 memories = st.builds(
     ScoreMemory,
     count=st.integers(0, 99),
@@ -76,10 +77,10 @@ def hard(number: int) -> Step:
 
 
 def difficulties(trajectory: Sequence[Step]) -> list[float]:
-    memory, known, found = FRESH, None, list[float]()
-    for step in trajectory:
-        brought, known = observe(step, known)
-        value, _, memory = score(step, memory, SHIPPED_LEVEL, brought)
+    memory, account, found = FRESH, Account(), list[float]()
+    for index, step in enumerate(trajectory):
+        account = observe(step, account, index, {})
+        value, _, memory = score(step, memory, SHIPPED_LEVEL, account.did, easy=0.35)
         found.append(value)
     return found
 
@@ -98,9 +99,9 @@ def difficulty(step: Step) -> float:
 
 
 @quick
-@given(steps, memories, novelties)
-def test_a_difficulty_is_in_0_to_1(step: Step, memory: ScoreMemory, brought: Novelty) -> None:
-    assert 0 <= score(step, memory, SHIPPED_LEVEL, brought)[0] <= 1
+@given(steps, memories, done)
+def test_a_difficulty_is_in_0_to_1(step: Step, memory: ScoreMemory, did: Did) -> None:
+    assert 0 <= score(step, memory, SHIPPED_LEVEL, did)[0] <= 1
 
 
 @quick
@@ -111,9 +112,9 @@ def test_every_part_is_in_0_to_1(step: Step) -> None:
 
 
 @quick
-@given(steps, memories, novelties)
-def test_scoring_is_pure(step: Step, memory: ScoreMemory, brought: Novelty) -> None:
-    assert score(step, memory, SHIPPED_LEVEL, brought) == score(step, memory, SHIPPED_LEVEL, brought)
+@given(steps, memories, done)
+def test_scoring_is_pure(step: Step, memory: ScoreMemory, did: Did) -> None:
+    assert score(step, memory, SHIPPED_LEVEL, did) == score(step, memory, SHIPPED_LEVEL, did)
 
 
 @quick
@@ -230,61 +231,70 @@ def decayed(values: Sequence[float], count: int) -> float:
 
 
 @quick
-@given(st.lists(st.tuples(steps, novelties), min_size=1, max_size=30))
-def test_the_difficulty_is_that_of_the_modules_docstring(trajectory: list[tuple[Step, Novelty]]) -> None:
+@given(st.lists(st.tuples(steps, done), min_size=1, max_size=30))
+def test_the_difficulty_is_that_of_the_modules_docstring(trajectory: list[tuple[Step, Did]]) -> None:
     """An independent statement, over whole runs instead of step by step."""
     memory, found, four = FRESH, list[float](), list[DifficultyParts]()
-    for step, brought in trajectory:
-        value, its, memory = score(step, memory, SHIPPED_LEVEL, brought)
+    for step, did in trajectory:
+        value, its, memory = score(step, memory, SHIPPED_LEVEL, did, easy=0.35)
         found.append(value)
         four.append(its)
     raw = [0.19 + 0.07, *(0.05 * p.hedging + 0.5 * p.length + 0.25 * p.errors + 0.1 * p.entities for p in four)]
-    fresh, stall = [0.5, *(0.0 if brought.stale else brought.fresh for _, brought in trajectory)], 0.0
-    for count, (_, brought) in enumerate(trajectory, start=1):
+    fresh, stall = [0.5, *(0.0 if did.dead else 0.6 for _, did in trajectory)], 0.0
+    for count, (_, did) in enumerate(trajectory, start=1):
         first = [calm_of(its) for its in four[: min(8, count - 1)]]
         own = (6 * raw[0] + math.fsum(first)) / (6 + len(first)) + 0.14 * max(0.0, 1 - 12 / count)
-        stall = min(8, stall + 1) if brought.stale else stall / 2
+        stall = min(8, stall + 1) if did.dead else stall / 2
         z = 1.25 * (decayed(raw, count) - own) / 0.034 + 0.4 - 8 * (decayed(fresh, count) - 0.5)
         expected = 1 - 0.65**stall / (1 + math.exp(z))
+        expected = max(expected, 0.35) if did.dead or did.failed else expected
         assert found[count - 1] == pytest.approx(expected, abs=1e-4)
 
 
 @quick
-@given(steps, memories, novelties)
-def test_a_step_is_never_easier_because_it_brought_nothing_new(
-    step: Step, memory: ScoreMemory, brought: Novelty
+@given(steps, memories, done)
+def test_a_step_is_never_easier_because_it_was_dead(
+    step: Step, memory: ScoreMemory, did: Did
 ) -> None:
-    assert score(step, memory, SHIPPED_LEVEL, STALE)[0] >= score(step, memory, SHIPPED_LEVEL, brought)[0]
+    assert score(step, memory, SHIPPED_LEVEL, DEAD)[0] >= score(step, memory, SHIPPED_LEVEL, did)[0]
 
 
 @quick
-@given(steps, memories, novelties, st.floats(0, MAX_STALL))
+@given(steps, memories, done, st.floats(0, MAX_STALL))
 def test_a_step_is_never_easier_after_a_longer_stall(
-    step: Step, memory: ScoreMemory, brought: Novelty, other: float
+    step: Step, memory: ScoreMemory, did: Did, other: float
 ) -> None:
     short, long = (replace(memory, stall=pick(memory.stall, other)) for pick in (min, max))
-    assert score(step, long, SHIPPED_LEVEL, brought)[0] >= score(step, short, SHIPPED_LEVEL, brought)[0]
+    assert score(step, long, SHIPPED_LEVEL, did)[0] >= score(step, short, SHIPPED_LEVEL, did)[0]
 
 
 @quick
 @given(st.lists(steps, min_size=1, max_size=12), memories)
 def test_a_stall_is_hard_however_quiet_its_steps(trajectory: list[Step], memory: ScoreMemory) -> None:
     for count, step in enumerate(trajectory, start=1):
-        value, _, memory = score(step, memory, SHIPPED_LEVEL, STALE)
+        value, _, memory = score(step, memory, SHIPPED_LEVEL, DEAD)
         assert value >= 1 - 0.65 ** min(count, MAX_STALL) - 1e-4
 
 
 @quick
-@given(steps, memories, novelties)
-def test_waiting_is_no_part_of_a_stall(step: Step, memory: ScoreMemory, brought: Novelty) -> None:
-    assert score(step, memory, SHIPPED_LEVEL, brought, waits=True)[2].stall == memory.stall
+@given(steps, memories, done)
+def test_waiting_is_no_part_of_a_stall_before_it_is_dead(step: Step, memory: ScoreMemory, did: Did) -> None:
+    after = score(step, memory, SHIPPED_LEVEL, replace(did, waiting=True))[2]
+    assert after.stall == memory.stall or did.dead
 
 
 @quick
-@given(memories, st.lists(novelties, max_size=20))
-def test_the_count_of_a_stall_is_bounded(memory: ScoreMemory, trajectory: list[Novelty]) -> None:
-    for brought in trajectory:
-        memory = score(Step(thought="I look."), memory, SHIPPED_LEVEL, brought)[2]
+@given(steps, memories, st.floats(0, 1))
+def test_a_dead_or_failed_step_is_never_easy(step: Step, memory: ScoreMemory, easy: float) -> None:
+    for did in (Did(letter="B"), Did(failed=True)):
+        assert score(step, memory, SHIPPED_LEVEL, did, easy=easy)[0] >= round(easy, 4)
+
+
+@quick
+@given(memories, st.lists(done, max_size=20))
+def test_the_count_of_a_stall_is_bounded(memory: ScoreMemory, trajectory: list[Did]) -> None:
+    for did in trajectory:
+        memory = score(Step(thought="I look."), memory, SHIPPED_LEVEL, did)[2]
         assert 0 <= memory.stall <= MAX_STALL
 
 
@@ -338,10 +348,10 @@ def test_three_steps_that_bring_something_new_end_skip() -> None:
     assert passed[-4:] == [FSMState.SKIP, FSMState.SKIP, FSMState.SKIP, FSMState.NORMAL]
 
 
-def test_polling_a_running_process_is_no_stall() -> None:
-    poll = doing("I ask again.", "status: running")
+def test_polling_a_running_process_that_moves_is_no_stall() -> None:
     session = client().session()
-    for _ in range(45):
+    for share in range(45):
+        poll = doing("I ask again.", f"status: running, {share} %")
         session.end_step(session.begin_step(StepInput(completed=poll)), StepOutcome(model="m"))
     assert "SLOW" not in [entry.fsm_state for entry in session.step_log]
 

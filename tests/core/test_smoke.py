@@ -9,7 +9,6 @@ from pathlib import Path
 
 from reasonblocks import FSMState, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult
 from reasonblocks.backends.embed import StaticEmbedder
-from reasonblocks_workbench.calibration import shipped
 
 
 def test_a_hand_written_loop_is_steered() -> None:
@@ -25,10 +24,6 @@ def test_a_hand_written_loop_is_steered() -> None:
             decision = session.begin_step(StepInput(completed=completed))
     told = [entry.intervention_texts for entry in session.step_log[1:] if entry.intervention_texts]
     assert "run_tests" in told[0][0]
-
-
-def test_the_shipped_calibration_comes_along() -> None:
-    assert shipped().evidence
 
 
 def test_the_shipped_embedding_model_comes_along() -> None:

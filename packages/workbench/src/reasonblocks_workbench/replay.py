@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from reasonblocks.engine.own_level import MAX_RUNS, Summary
+from reasonblocks.monitors.profile import MAX_RUNS, Summary
 from reasonblocks.session import REPLAYED, Agent, drive
 from reasonblocks.types import Doubt, Step, StepDecision, StepInput, StepOutcome, Usage
 from reasonblocks.types.outcomes import recorded_outcome
