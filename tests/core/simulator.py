@@ -10,7 +10,7 @@ from reasonblocks.types import ETrace, Evaluation
 
 Answer = Sequence[ETrace] | None
 """What the store answers; None is down."""
-TOLD_TYPES = {"cycle": "loop", "sprawl": "sprawl"}
+TOLD_TYPES = {"repeat": "loop", "stale": "churn"}
 """The failure types of the kinds of findings that the tests use."""
 COOLDOWNS = {"FAST": 5, "NORMAL": 3, "SLOW": 2, "SKIP": 2}
 

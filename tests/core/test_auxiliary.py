@@ -15,7 +15,18 @@ from reasonblocks.backends.pattern_stats import PatternStats
 from reasonblocks.events import StepEvent
 from reasonblocks.exceptions import ProtocolError, SnapshotError
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks.types import (
+    Account,
+    Patience,
+    Step,
+    StepDecision,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from reasonblocks.util.json import evolve
 from tests.core.world import RecordingSink, begin, called, client, found, pattern, run, speaks, step, through_json
 
 PLANNED = StepOutcome(
@@ -102,7 +113,7 @@ def test_built_in_monitors_count_steps_and_not_auxiliary_calls() -> None:
             tool_results=(ToolResult(call_id="c", output="3 failed"),),
         )
         found = []
-        for number in range(5):
+        for number in range(7):
             if planned:
                 plan(session)
             decision = session.begin_step(StepInput(completed=same if number else None))
@@ -110,7 +121,7 @@ def test_built_in_monitors_count_steps_and_not_auxiliary_calls() -> None:
             found.append(session.step_log[-1].intervention_texts)
         return found
 
-    assert any("(your last 2 calls)" in text for entry in texts(planned=True) for text in entry)
+    assert any("(your last step, and 1, 2 and 3 steps before it)" in text for entry in texts(planned=True) for text in entry)
     assert texts(planned=True) == texts(planned=False)
 
 
@@ -269,9 +280,11 @@ def test_a_snapshot_from_before_there_were_auxiliary_calls_is_read() -> None:
     session = rb.session(run_id="same")
     run(session, 4)
     snapshot = through_json(session.trace.snapshot())
-    older = {name: value for name, value in snapshot.items() if "auxiliary" not in name}
+    later = ("account", "patience")
+    older = {name: value for name, value in snapshot.items() if "auxiliary" not in name and name not in later}
     resumed = rb.session(snapshot={**older, "version": 2})
-    assert resumed.trace.state == session.trace.state
+    empty = {"memories": {}, "account": Account(), "patience": Patience()}
+    assert resumed.trace.state == evolve(session.trace.state, **empty)
 
 
 def test_more_auxiliary_calls_than_calls_are_refused() -> None:

@@ -88,8 +88,9 @@ WRONG: list[tuple[str, Any]] = [
         for value in (5, {"difficulty_men": 0.1}, {"difficulty_mean": 2}, {"difficulty_spread": 0})
     ],
     ("calibration", {"difficulty_mean": math.nan}),
-    ("calibration", {"own_level": 1}),
     *[("profile", value) for value in (5, "memroy", "", True)],
+    *[("patience", value) for value in (4, "", "often", "4 of 6", "9 of 9")],
+    *[("explore", value) for value in (-0.1, 1.5, "half", True, math.nan)],
     ("calibration", "/missing/agent.toml"),
     *[("pattern_store", value) for value in (5, object(), [pattern("e3-a")])],
     *[("embedder", value) for value in (5, object())],

@@ -40,7 +40,8 @@ CLAIMS = Step(thought="All tests pass, done.")
 DONE = Step(thought="The change is done.")
 HONEST = Step(thought="Three tests fail and I could not find out why.")
 CONTRADICTED = (EDIT, FAILS, CLAIMS)
-UNCHECKED = (EDIT, DONE)
+MORE = acts("I change the discount.", "edit_file", "ok", path="discount.py")
+UNCHECKED = (EDIT, PASSES, MORE, DONE)
 
 
 def client(**options: Any) -> ReasonBlocks:
@@ -80,13 +81,13 @@ def test_a_success_that_the_last_result_denies_is_doubted(way: str) -> None:
     assert session.outcome == "success"
     (doubt,) = doubts(session)
     assert doubt.monitor == "claim_contradiction"
-    assert "run_tests" in doubt.text
+    assert doubt.text == "The newest check, 1 step before this answer, failed, and nothing was changed after it."
 
 
 def test_work_declared_done_that_nothing_has_checked_is_doubted() -> None:
     (doubt,) = doubts(ran(*UNCHECKED))
     assert doubt.monitor == "verification_skip"
-    assert "edit_file" in doubt.text
+    assert doubt.text == "Files were changed once since the newest check, and no check has followed."
 
 
 @pytest.mark.parametrize("steps", [(EDIT, PASSES, CLAIMS), (EDIT, FAILS, HONEST), (Step(thought="It is Paris."),)])
@@ -144,12 +145,12 @@ def test_the_finish_is_told_with_its_doubts_each_time() -> None:
 
 def test_what_is_told_of_doubts_is_redacted() -> None:
     sink = RecordingSink()
-    session = ran(*CONTRADICTED, sinks=[sink], redact=lambda text: text.replace("run_tests", "***"))
+    session = ran(*CONTRADICTED, sinks=[sink], redact=lambda text: text.replace("newest check", "***"))
     session.close()
     texts = [one.text for event in finishes(sink) for one in event.doubts]
     texts += [str(event.metadata.get("doubts")) for event in sink.events if isinstance(event, StepEvent)]
     assert any("***" in text for text in texts)
-    assert "run_tests" not in "".join(texts)
+    assert "newest check" not in "".join(texts)
 
 
 def test_a_sqlite_sink_keeps_them_with_the_final_step(tmp_path: Path) -> None:
@@ -205,15 +206,14 @@ last = st.sampled_from([CLAIMS, DONE, HONEST, Step(thought="I leave it there.")]
 @quick
 @given(steps=st.lists(st.sampled_from([EDIT, FAILS, PASSES]), max_size=5), end=last)
 def test_doubts_follow_the_rule(steps: list[Step], end: Step) -> None:
-    """Stated without the monitors: a claim of success right after a failure; "done" over changes that no test saw, or
-    over a newest test that failed.
+    """Stated without the monitors: an end that does not speak of failure, over a newest test that failed and that no
+    change followed; or over changes that came after it.
     """
     expected = set()
     tested = max((at for at, step in enumerate(steps) if step in (FAILS, PASSES)), default=-1)
-    if end is CLAIMS and steps and steps[-1] is FAILS:
-        expected.add("claim_contradiction")
-    if end is DONE and tested >= 0 and steps[tested] is FAILS:
-        expected.add("claim_contradiction")
-    if end is DONE and EDIT in steps[tested + 1 :]:
-        expected.add("verification_skip")
+    if end is not HONEST and tested >= 0:
+        if EDIT in steps[tested + 1 :]:
+            expected.add("verification_skip")
+        elif steps[tested] is FAILS:
+            expected.add("claim_contradiction")
     assert {one.monitor for one in doubts(ran(*steps, end))} == expected

@@ -131,7 +131,7 @@ def test_the_built_in_monitors_go_on(way: str) -> None:
         for number in range(6):
             given = StepInput(completed=same if number else None, default_model=MODEL)
             session.end_step(session.begin_step(given), called(number))
-    assert any("semantic_loop" in entry.monitors_fired for entry in session.step_log)
+    assert any("cyclic_compression" in entry.monitors_fired for entry in session.step_log)
     assert session.faults == {"monitor bad": 5}
 
 
@@ -260,7 +260,7 @@ def test_a_monitor_says_its_own_text_of_its_evidence_and_rung(way: str) -> None:
 def test_one_without_words_of_its_own_has_the_usual_ones(words: Any) -> None:
     session = session_of(Speaking(words))
     run(session, 2)
-    assert texts_of(session) == ["The check speaker points at your last turn. Look at that again before you go on."]
+    assert texts_of(session) == ["The check speaker points at your last step. Look at that again before you go on."]
     assert session.faults == {}
 
 
@@ -274,7 +274,7 @@ def test_words_that_fail_are_a_fault_and_the_usual_ones_are_said(said: object, w
 
     session = session_of(Speaking(words))
     assert drive(session, 2, way)[1].skipped_reason is None
-    assert texts_of(session) == ["The check speaker points at your last turn. Look at that again before you go on."]
+    assert texts_of(session) == ["The check speaker points at your last step. Look at that again before you go on."]
     assert session.faults == {"monitor speaker": 1}
 
 
@@ -282,7 +282,7 @@ def test_words_that_hang_are_not_waited_for() -> None:
     with hanging() as hang:
         session = session_of(Speaking(lambda evidence, rung: hang(rung)), step_deadline_ms=SHORT_MS)
         run(session, 2)
-        assert texts_of(session) == ["The check speaker points at your last turn. Look at that again before you go on."]
+        assert texts_of(session) == ["The check speaker points at your last step. Look at that again before you go on."]
     assert session.faults == {"monitor speaker": 1}
 
 
@@ -306,4 +306,4 @@ def test_a_step_that_a_monitor_names_again_and_again_is_named_once() -> None:
     rb = ReasonBlocks(monitors=[Own("again", lambda step: (0.9, None, (0,) * 10_000))], pattern_store=LocalStore())
     session = rb.session()
     run(session, 2)
-    assert texts_of(session) == ["The check again points at your last turn. Look at that again before you go on."]
+    assert texts_of(session) == ["The check again points at your last step. Look at that again before you go on."]

@@ -23,9 +23,9 @@ PROMISED = {
         Step StepInput StepLogEntry StepOutcome Thresholds ToolCall ToolResult TraceStateManager Usage __version__
     """,
     "reasonblocks.types": """
-        AdapterCaps Codebase CodebaseSummary DifficultyParts Doubt ETrace Evaluation FSMState Finding Freshness
-        GateDecision Injected Injection JSON Level Memories Mode Note Novelty Observed OwnLevel Pattern Pending
-        Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory Settings SkippedReason
+        Account AdapterCaps Codebase CodebaseSummary DifficultyParts Doubt ETrace Evaluation FSMState Finding Freshness
+        GateDecision Injected Injection JSON Level Memories Mode Note Observed Patience Pattern
+        Pending Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory Settings SkippedReason
         Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall ToolResult
         TraceState Transition Usage
     """,
@@ -46,7 +46,7 @@ PROMISED = {
         FindingRequest FindingsRequest FindingsResponse InvalidateRequest InvalidateResponse MAX_INJECTED MOST_LISTED
         MOST_STORED PREFIX RecallRequest RecallResponse RetrieveRequest RetrieveResponse SERVER_MEMORY ScoreRequest
         ScoreResponse WireCodebase WireFinding WireRecalled WireRefused WireStep WireTrace evaluate_request
-        evaluation_response injected_of own_level_of retrieve_request retrieve_response
+        evaluation_response injected_of retrieve_request retrieve_response
     """,
     "reasonblocks.memory": """
         Codebase CodebaseMemory CodebaseSummary Finding FindingStore Freshness MemoryTool RecalledFinding ToolAnswer

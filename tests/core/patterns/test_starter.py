@@ -13,7 +13,7 @@ import pytest
 
 from reasonblocks.engine.gates import TIER_RULES
 from reasonblocks.monitors import MONITORS
-from reasonblocks.monitors.kinds import TYPES
+from reasonblocks.monitors.kinds import KINDS, TYPES
 from reasonblocks.patterns import pattern_json, starter
 from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.render.guidance import FORMS, INJECTION_BYTES, render_pattern, tier_injections
@@ -48,7 +48,7 @@ def test_a_run_is_told_all_of_the_standing_rules() -> None:
 def test_every_kind_of_trouble_has_its_lessons() -> None:
     counted = Counter(one.failure_type for one in LESSONS)
     assert set(counted) == {row.failure_type for row in MONITORS}
-    assert all(3 <= count <= 12 for count in counted.values())
+    assert all(2 <= count <= 12 for count in counted.values())
 
 
 def test_ids_are_unique() -> None:
@@ -93,7 +93,7 @@ def test_every_kind_of_finding_has_a_lesson(kind: str) -> None:
 
 @every(LESSONS)
 def test_a_lesson_is_tied_to_kinds_of_findings(pattern: Pattern) -> None:
-    assert pattern.kinds
+    assert pattern.kinds or pattern.failure_type not in KINDS
 
 
 @every(LESSONS)

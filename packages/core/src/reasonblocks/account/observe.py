@@ -221,9 +221,10 @@ def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str
     if NOTE in call.kind.roles:
         same = any(action.call == call.call and action.step >= before.mark for action in before.actions)
         return ("A" if same else ""), "", now
+    if call.made:
+        now = replace(now, edits=now.edits + (_place(call) != 0))
     if call.made and call.call not in before.changes:
-        edits = now.edits + (_place(call) != 0)
-        now = replace(now, mark=index, changes=(*now.changes, call.call)[-CHANGES_KEPT:], edits=edits)
+        now = replace(now, mark=index, changes=(*now.changes, call.call)[-CHANGES_KEPT:])
         now = _with_check(call, now, index, changed=True)
         return "", _due_check(now, index), now
     letter = _letter(call, before) if call.ended else ""
@@ -231,7 +232,7 @@ def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str
     if in_series and letter == "B" and now.series.tried < SERIES:
         letter = ""
     now, in_vain = _with_vain(call, now, before)
-    now = _with_check(call, now, index, changed=False)
+    now = _with_check(call, now, index, changed=call.made)
     if call.items:
         now = replace(now, items=_with_items(now.items, call.items))
     due = "series" if in_series and now.series.tried == SERIES else _due_check(now, index)

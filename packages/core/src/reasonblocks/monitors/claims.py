@@ -58,7 +58,7 @@ def _values(given: object) -> list[str]:
 
 
 def _steps(count: int, after: str) -> str:
-    return f"{count} step{'s' * (count != 1)} {after}"
+    return f"{count} step{'s' * (count != 1)} {after}" if count else "in this step"
 
 
 def _times(count: int) -> str:

@@ -155,4 +155,5 @@ def custom_text(name: str, steps: Sequence[int], index: int, nth: int) -> str:
     """Return the text of a caller's monitor that has none of its own."""
     before = sorted({index - step for step in steps if step <= index})
     shown = "your last step" if before[:1] in ([], [0]) else f"{before[0]} steps before your last one"
-    return f"The check {plain(name)} points at {shown}. {_NEXT[nth]}"
+    then = "Look at that again before you go on." if nth == 1 else _NEXT[nth]
+    return f"The check {plain(name)} points at {shown}. {then}"
