@@ -87,7 +87,7 @@ WORKBENCH_BESIDE_OTHERS = (
     "tests/workbench/cli/test_recorded_files.py", "tests/workbench/cli/test_written.py",
     "tests/workbench/traces/test_langchain.py", "tests/workbench/traces/test_langsmith.py",
 )  # fmt: skip
-"""Tests of the workbench that skip a part where LangChain or scikit-learn is missing, as in the environment `core`."""
+"""Tests of the workbench that skip a part where LangChain is missing, as in the environment `core`."""
 SERVER_TESTS = ("tests/server", "--ignore=tests/server/ui")
 PARITY = ROOT / ".nox/parity-files"
 MATRIX_PARITY = ROOT / ".nox/parity-files-matrix"
@@ -259,8 +259,8 @@ def outside(session: nox.Session, example: str) -> None:
 
 @nox.session(python=False)
 def repo(session: nox.Session) -> None:
-    """The repository's own rules, and what needs scikit-learn or another framework beside the core."""
-    tests = ("tests/repo", "tests/calibrate", "tests/outcome", *WORKBENCH_BESIDE_OTHERS)
+    """The repository's own rules, and what needs a framework beside the core."""
+    tests = ("tests/repo", "tests/outcome", *WORKBENCH_BESIDE_OTHERS)
     run_pytest(session, shared(session, "all"), *tests, report="repo")
 
 
@@ -410,12 +410,6 @@ def matrix_parity(session: nox.Session) -> None:
 def frameworks(session: nox.Session) -> None:
     """Writes docs/frameworks.md, from what the last matrix has found."""
     session.run(shared(session, "core"), "tools/frameworks.py", *session.posargs, external=True)
-
-
-@nox.session(python=False)
-def shipped_calibration(session: nox.Session) -> None:
-    """Fits the calibration that the core ships, to the files of recorded runs that the arguments name."""
-    session.run(shared(session, "all"), "tools/shipped_calibration.py", *session.posargs, external=True)
 
 
 @nox.session(reuse_venv=True)

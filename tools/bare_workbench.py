@@ -19,7 +19,6 @@ import reasonblocks_workbench
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.masking import detectors
 from reasonblocks.util.extras import pip_install
-from reasonblocks_workbench.calibration.fitting import need_scikit_learn
 from reasonblocks_workbench.cli._memory_command import mcp_server
 from reasonblocks_workbench.cli._plugins import OURS as COMMANDS
 from reasonblocks_workbench.extras import EXTRAS
@@ -27,7 +26,7 @@ from reasonblocks_workbench.extras import EXTRAS
 MCP_SERVER = "reasonblocks_workbench.mcp_server"
 """The module that is imported only where the extra `mcp` is installed."""
 RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}
-NEEDS: dict[str, Callable[[], object]] = {"calibrate": need_scikit_learn, "learn": detectors, "mcp": mcp_server}
+NEEDS: dict[str, Callable[[], object]] = {"learn": detectors, "mcp": mcp_server}
 """A part that needs each extra."""
 
 

@@ -53,13 +53,13 @@ def test_the_kind_of_an_error_is_short() -> None:
 
 
 def test_a_value_is_named_only_where_three_tasks_have_it() -> None:
-    one = act_of(step("pay", "ok", method="credit_card_4421486"), 0, {}, frozenset())
+    one = act_of(step("pay", "ok", method="credit_card_4421486"), {}, frozenset())
     assert one.arguments[0].word == "credit_card_#"
     assert "gift_card" not in str([lesson.pattern.fields for lesson in learned([failing(), succeeding()])])
 
 
 def test_the_value_of_a_personal_argument_is_never_named() -> None:
-    assert act_of(step("get_user", "ok", user_id="mia_li_3668"), 0, {}, frozenset()).arguments[0].word == ""
+    assert act_of(step("get_user", "ok", user_id="mia_li_3668"), {}, frozenset()).arguments[0].word == ""
 
 
 def test_no_text_of_a_lesson_holds_what_the_run_knew_of_a_person() -> None:

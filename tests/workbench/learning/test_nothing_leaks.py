@@ -122,17 +122,17 @@ def kept(evidence: Evidence) -> Pattern | None:
 
 
 def test_a_key_of_an_argument_and_a_called_tool_are_masked() -> None:
-    act = act_of(step("ask zoe@example.com", "ok", **{"zoe@example.com": "x", "day": "y"}), 0, {}, frozenset())
+    act = act_of(step("ask zoe@example.com", "ok", **{"zoe@example.com": "x", "day": "y"}), {}, frozenset())
     assert (act.tool, [argument.name for argument in act.arguments]) == ("#", ["day", "#"])
 
 
 def test_the_value_of_an_argument_that_names_a_secret_is_never_named() -> None:
-    act = act_of(step("login", "ok", password="hunter", mode="fast"), 0, {}, frozenset())
+    act = act_of(step("login", "ok", password="hunter", mode="fast"), {}, frozenset())
     assert [argument.word for argument in act.arguments] == ["fast", ""]
 
 
 def test_a_passphrase_before_a_command_is_not_taken_for_a_program() -> None:
-    act = act_of(step("bash", "ok", command='PGPASSWORD="correct horse battery" psql shop'), 0, {}, frozenset())
+    act = act_of(step("bash", "ok", command='PGPASSWORD="correct horse battery" psql shop'), {}, frozenset())
     assert act.tool == "bash psql"
 
 
@@ -212,5 +212,5 @@ def test_a_name_or_an_error_of_any_length_takes_no_time(word: str) -> None:
     started = time.monotonic()
     label(word * 20_000)
     output = f"Error\nTraceback (most recent call last):\nValueError: {word * 20_000}"
-    act_of(step("bash", output), 0, {}, frozenset())
+    act_of(step("bash", output), {}, frozenset())
     assert time.monotonic() - started < 5.0

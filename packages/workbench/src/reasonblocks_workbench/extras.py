@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "calibrate": ("scikit-learn>=1.4",),
         "learn": ("detect-secrets>=1.5",),
         "mcp": ("detect-secrets>=1.5", "mcp>=2,<3"),
     }

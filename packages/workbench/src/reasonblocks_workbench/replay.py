@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from reasonblocks.monitors.profile import MAX_RUNS, Summary
 from reasonblocks.session import REPLAYED, Agent, drive
-from reasonblocks.types import Doubt, Step, StepDecision, StepInput, StepOutcome, Usage
+from reasonblocks.types import Account, Doubt, Patience, Step, StepDecision, StepInput, StepOutcome, Usage
 from reasonblocks.types.outcomes import recorded_outcome
 
 if TYPE_CHECKING:
@@ -61,17 +62,26 @@ class SessionFactory(Protocol):
     ) -> SteeringSession: ...
 
 
+class Stand(NamedTuple):
+    """The account of a run after a step, and its patience."""
+
+    account: Account
+    patience: Patience
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedRun:
     """A run's decisions: `start` is for the first call, `decisions[k]` follows completed step k; the last is final.
 
-    A run that `stop_when` would have ended has no decisions after step `stopped_at`. `judged_by` names the thresholds,
-    as the step log does.
+    A run that `stop_when` would have ended has no decisions after step `stopped_at`. `judged_by` names the patience, as
+    the step log does, and `stands[k]` is what decision k was taken from.
     """
 
     run: RecordedRun
     start: StepDecision
     decisions: tuple[StepDecision, ...]
+    stands: tuple[Stand, ...] = ()
+    tool_roles: Mapping[str, str] = field(default_factory=dict)
     judged_by: str = "shipped"
     stopped_at: int | None = None
 
@@ -92,7 +102,7 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
         framework=REPLAYED,
     ) as session:
         decision = start = session.begin_step(StepInput(default_model=run.model))
-        decisions = []
+        decisions, stands = [], []
         stopped_at = None
         for index, step in enumerate(run.steps):
             session.end_step(decision, _outcome(run.model, step, run.usages[index]))
@@ -100,14 +110,28 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
                 break
             decision = drive(session.begin_flow(StepInput(completed=step, default_model=run.model)))
             decisions.append(decision)
+            stands.append(_stand(session))
             if decision.stop is not None:
                 stopped_at = index
                 break
         session.finish(recorded_outcome(run.outcome), completed=run.steps[-1] if run.steps else None)
         if run.steps and stopped_at is None:
             decisions.append(session.final_decision or _undecided(decision))
+            stands.append(_stand(session))
         judged_by = session.step_log[0].judged_by
-    return ReplayedRun(run=run, start=start, decisions=tuple(decisions), judged_by=judged_by, stopped_at=stopped_at)
+    return ReplayedRun(
+        run=run,
+        start=start,
+        decisions=tuple(decisions),
+        stands=tuple(stands),
+        judged_by=judged_by,
+        stopped_at=stopped_at,
+    )
+
+
+def _stand(session: SteeringSession) -> Stand:
+    state = session.trace.state
+    return Stand(state.account, state.patience)
 
 
 def _undecided(last: StepDecision) -> StepDecision:

@@ -1,10 +1,1 @@
-"""Calibrations: the numbers of the monitors, as shipped, from a file, or fitted to the recorded runs of one agent."""
-
-from __future__ import annotations
-
-from reasonblocks.monitors.calibration import as_toml, calibration_of, shipped
-
-from ._columns import Observed, observed
-from .fitting import fit
-
-__all__ = ["Observed", "as_toml", "calibration_of", "fit", "observed", "shipped"]
+"""Calibrations: the level of an agent's difficulty, and the curves of an embedder, fitted to recorded runs."""

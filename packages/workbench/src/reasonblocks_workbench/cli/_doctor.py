@@ -40,7 +40,6 @@ LIBRARIES: Mapping[str, str | None] = {
     "mcp": "mcp",
     "opentelemetry-api": "otel",
     "qdrant-client": "qdrant",
-    "scikit-learn": "calibrate",
 }
 """The extra that installs each library; None if the core or the workbench requires it."""
 SERVER_SECONDS = 3.0

@@ -15,6 +15,7 @@ from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from . import (
     _calibrate_command,
     _doctor,
+    _explain_command,
     _learn_command,
     _memory_command,
     _patterns_calibrate,
@@ -84,6 +85,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _replay_command.add_to(commands)
     _report_command.add_to(commands)
+    _explain_command.add_to(commands)
     _watch_command.add_to(commands)
     _calibrate_command.add_to(commands)
     _add_patterns(commands)

@@ -1,4 +1,4 @@
-"""Implements `reasonblocks profile show | reset | export`: what is usual for each agent, from its finished runs."""
+"""Implements `reasonblocks profile show | reset | export`: how patient each agent's finished runs make the next one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 def add_to(commands: Parsers) -> None:
     parser = commands.add_parser(
         "profile",
-        help="show, reset or export the agents' own levels",
-        description="Manages the profiles of agents: what is usual in their newest finished runs, without outcomes. "
+        help="show, reset or export the agents' profiles",
+        description="Manages the profiles of agents: how often each rung of patience was reached in their newest "
+        "finished runs, and how often a text would have been needless. "
         "A client with profile='auto', or the path of a file, writes them.",
         allow_abbrev=False,
     )
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add(subcommands, "show", _show, "show each agent's runs, and its thresholds beside the shipped ones")
+    _add(subcommands, "show", _show, "show the patience of each agent's next run, and the counts behind it")
     _add(subcommands, "reset", _reset, "forget the runs of agents")
     _add(subcommands, "export", _export, "write the profiles to a new file, for profile= and `replay --profile`")
 
@@ -59,28 +60,25 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _described(file: ProfileFile, row: Row) -> dict[str, object]:
-    """Return the agent with its level, and each threshold as shipped and as its own."""
-    from reasonblocks.engine.own_level import RAISED, AgentProfile, own_level, thresholds_of
-    from reasonblocks.monitors.calibration import shipped
+    """Return the agent with the patience of its next run, and what its runs have counted of each rung."""
+    from reasonblocks.monitors.patience import RUNGS, share_of
+    from reasonblocks.monitors.profile import patience_of, totals_of
 
-    known = {name: value for name, value in thresholds_of(shipped()).items() if name in RAISED}
-    own = own_level(shipped(), AgentProfile(runs=file.read(row[:3], "")))
-    return {
-        **row._asdict(),
-        "judged_by": own.name if own else "shipped",
-        "thresholds": {name: [value, own.thresholds[name] if own else value] for name, value in known.items()},
-        "difficulty_mean": [shipped().level.mean, own.difficulty_mean if own else shipped().level.mean],
-    }
+    runs = file.read(row[:3], "")
+    counted = [
+        {"rung": rung.name, "reached": reached, "needless": needless, "share": round(share_of(reached, needless, rung), 3)}
+        for rung, (reached, needless) in zip(RUNGS, totals_of(runs), strict=True)
+    ]
+    return {**row._asdict(), "judged_by": patience_of(runs).name, "rungs": counted}
 
 
 def _table(row: Row, described: dict[str, object]) -> Table:
-    thresholds = described["thresholds"]
-    assert isinstance(thresholds, dict)
-    pairs = {**thresholds, "difficulty_mean": described["difficulty_mean"]}
+    counted = described["rungs"]
+    assert isinstance(counted, list)
     return Table(
         title=f"{row.agent_name} ({row.org_id}, {row.task_profile}): {row.runs} runs, {described['judged_by']}",
-        head=("", "shipped", "own"),
-        rows=[(name, f"{shipped:.3f}", f"{own:.3f}") for name, (shipped, own) in pairs.items()],
+        head=("dead steps", "reached", "needless", "share, with its prior"),
+        rows=[(one["rung"], str(one["reached"]), str(one["needless"]), f"{one['share']:.2f}") for one in counted],
     )
 
 

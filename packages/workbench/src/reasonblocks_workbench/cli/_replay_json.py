@@ -8,6 +8,7 @@ from dataclasses import asdict
 from reasonblocks.types import JSON, Injection, StepDecision
 
 from ..replay import ReplayedRun
+from ._account import account_json
 
 
 def replayed_json(replayed: ReplayedRun) -> dict[str, JSON]:
@@ -51,6 +52,7 @@ def step_json(replayed: ReplayedRun, index: int) -> dict[str, JSON]:
         "gate_decision": decision.gate_decision,
         "injections": _injections(decision.injections),
         "skipped_reason": decision.skipped_reason,
+        "account": account_json(replayed, index),
         **_control(decision),
     }
 

@@ -30,8 +30,16 @@ class Replayer:
     run the task profile of the settings, even if it has its own. `stops` is True if runs may be stopped.
     """
 
-    def __init__(self, rb: ReasonBlocks, others: OtherRuns | None, *, profiled: bool, stops: bool) -> None:
-        self.rb, self.others, self.profiled, self.stops = rb, others, profiled, stops
+    def __init__(
+        self,
+        rb: ReasonBlocks,
+        others: OtherRuns | None,
+        *,
+        profiled: bool,
+        stops: bool,
+        tool_roles: Mapping[str, str],
+    ) -> None:
+        self.rb, self.others, self.profiled, self.stops, self.tool_roles = rb, others, profiled, stops, tool_roles
 
     @property
     def gathers(self) -> bool:
@@ -45,7 +53,8 @@ class Replayer:
     def __call__(self, run: RecordedRun) -> ReplayedRun:
         if self.others is not None:
             self.others.task_key = run.task_key
-        return _rules_once(replay(self.rb, evolve(run, task_profile=None) if self.profiled else run))
+        replayed = replay(self.rb, evolve(run, task_profile=None) if self.profiled else run)
+        return _rules_once(evolve(replayed, tool_roles=self.tool_roles))
 
 
 def _rules_once(replayed: ReplayedRun) -> ReplayedRun:
@@ -75,7 +84,8 @@ def replayer(settings: Mapping[str, Any], *, profiled: bool, file: str | None = 
     """Make a client of the settings, and close it at the end. Raises `ConfigError`, with the file that they are in."""
     others = OtherRuns() if settings.get("profile") == OWN else None
     with closing(_client(settings if others is None else {**settings, "profile": others}, file)) as rb:
-        yield Replayer(rb, others, profiled=profiled, stops=settings.get("stop_when") is not None)
+        stops, roles = settings.get("stop_when") is not None, settings.get("tool_roles") or {}
+        yield Replayer(rb, others, profiled=profiled, stops=stops, tool_roles=roles)
 
 
 def _client(settings: Mapping[str, Any], file: str | None) -> ReasonBlocks:

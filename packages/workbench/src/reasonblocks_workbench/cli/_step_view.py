@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from reasonblocks.monitors.outcome import says_error
+from reasonblocks.account.calls import Kind
+from reasonblocks.account.results import read
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult
 from reasonblocks.util.json import canonical
 
@@ -93,7 +94,7 @@ class StepView:
 
 def is_error(result: ToolResult) -> bool:
     """Return True for a result that is an error, or announces one where the recording does not know."""
-    return says_error(result.output) if result.is_error is None else result.is_error
+    return read(result, kind=Kind(frozenset())).failed if result.is_error is None else result.is_error
 
 
 def _by_call(step: Step) -> dict[int, list[ToolResult]]:

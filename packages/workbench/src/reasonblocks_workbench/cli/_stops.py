@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reasonblocks.engine.control import LASTING_STEPS
 from reasonblocks.monitors.builtin import MONITORS
 from reasonblocks.monitors.kinds import TYPES
-from reasonblocks.monitors.suite import RUNGS
+from reasonblocks.monitors.told import TEXTS
 from reasonblocks.types import FSMState, StepDecision
 
 from ..replay import ReplayedRun
@@ -71,7 +71,7 @@ def _stalled_by(replayed: ReplayedRun, index: int) -> str:
         return ""
     named = _worn_out(replayed.decisions[:first], replayed.decisions[first : index + 1])
     who = named[0] if len(named) == 1 else f"one of {', '.join(named)}"
-    return f"{who} had all its {RUNGS} texts and still fired on the last {LASTING_STEPS} steps" if named else ""
+    return f"{who} had all its {TEXTS} texts and still fired on the last {LASTING_STEPS} steps" if named else ""
 
 
 def _worn_out(before: Sequence[StepDecision], newest: Sequence[StepDecision]) -> list[str]:
@@ -81,8 +81,8 @@ def _worn_out(before: Sequence[StepDecision], newest: Sequence[StepDecision]) ->
     """
     told = [_speaker(decision) for decision in before if decision.gate_decision == "inject"]
     lasting = sorted(set.intersection(*(set(decision.monitors_fired) for decision in newest)))
-    certain = [monitor for monitor in lasting if told.count(monitor) >= RUNGS]
-    return certain[:1] or [monitor for monitor in lasting if told.count(monitor) + told.count("") >= RUNGS]
+    certain = [monitor for monitor in lasting if told.count(monitor) >= TEXTS]
+    return certain[:1] or [monitor for monitor in lasting if told.count(monitor) + told.count("") >= TEXTS]
 
 
 def _speaker(decision: StepDecision) -> str:

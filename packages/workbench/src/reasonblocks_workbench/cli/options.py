@@ -157,10 +157,14 @@ OPTIONS: tuple[Option, ...] = (
         help="what a tool is for; may be repeated",
     ),
     Option(setting="token_budget", flag="--token-budget", read=int, metavar="N", help="tokens that a run may use"),
+    Option(
+        setting="patience", flag="--patience", metavar="N of M",
+        help='how many of the newest steps have to be dead before the monitors speak ("4 of 5")',
+    ),
     Option(setting="calibration", flag="--calibration", metavar="FILE", help="a TOML file from `calibrate`"),
     Option(
         setting="profile", flag="--profile", metavar="own|FILE",
-        help='judge each run by what is usual for its agent: "own" takes that from the other runs of the files',
+        help='learn each run\'s patience from its agent\'s other runs: "own" takes those of the files',
     ),
     Option(setting="e_traces_enabled", flag="--e-traces", kind="switch", help="retrieve patterns (on)"),
     Option(

@@ -6,18 +6,21 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from reasonblocks.account.calls import Kind, command_of, kind_of
+from reasonblocks.account.results import read, says_nothing
+from reasonblocks.account.sameness import call_text, hash_of, own_values, result_digest, values_in
 from reasonblocks.masking import MASK, announces
 from reasonblocks.masking.mask import LONGEST, label, run_label, short, whole_words, without_secrets
-from reasonblocks.monitors.arguments import command_of
-from reasonblocks.monitors.features import Features, features_of, plain
-from reasonblocks.monitors.outcome import says_nothing
+from reasonblocks.monitors.excerpts import NAME_LENGTH, plain
 from reasonblocks.types import JSON, Step
 from reasonblocks.util.json import canonical
-from reasonblocks.util.text import collapse, digest
+from reasonblocks.util.text import collapse, digest, words
 
-LOOKUP_ROLES = ("read", "search")
-"""Roles of a tool whose empty result counts as trouble; for other tools an empty result may be a success."""
 MAX_ARGUMENTS = 12
+MAX_CALLS = 32
+"""Calls and results of a step that are read."""
+STEM, MAX_STEMS, GIST_WORDS = 4, 8, 60
+"""Letters of a word's stem, the stems of a gist, and the words that they are taken from."""
 ERROR_CHARS = 140
 """Characters of an error that a lesson quotes."""
 BEFORE = 1_000
@@ -54,7 +57,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One step. `call` and `result` are hashes; `error` is the masked error, "" if nothing failed."""
+    """One step. `call` and `result` are hashes; `error` is the masked error, "" if nothing failed.
+
+    `gist` has hashes of the arguments' stems if nothing was found: it is equal for a search in other words.
+    """
 
     tool: str
     call: int | None
@@ -76,53 +82,66 @@ class Act:
         return bool(self.error) or self.empty
 
 
-def act_of(step: Step, index: int, tool_roles: Mapping[str, str], private: frozenset[str]) -> Act:
+def act_of(step: Step, tool_roles: Mapping[str, str], private: frozenset[str]) -> Act:
     """Return the step as learning keeps it."""
-    features = features_of(step, index, "", tool_roles)
-    parsed = step.tool_calls[0].arguments if step.tool_calls else {}
+    calls, results = step.tool_calls[:MAX_CALLS], step.tool_results[:MAX_CALLS]
+    kinds = [kind_of(call, tool_roles) for call in calls]
+    by_call = dict(zip([call.id for call in calls], kinds, strict=True))
+    readings = [read(result, kind=by_call.get(result.call_id, kinds[0] if kinds else NONE)) for result in results]
+    failed = [reading.text for reading in readings if reading.failed]
+    parsed = calls[0].arguments if calls else {}
     arguments = parsed if isinstance(parsed, Mapping) else {"input": parsed}
+    values = [value for call in calls for value in own_values(call.arguments)]
+    looks = bool(kinds) and any(kind.looks for kind in kinds)
+    empty = not failed and looks and bool(results) and all(map(_is_nothing, [reading.text for reading in readings]))
+    acts = any(call.arguments for call in calls) or any(result.output or result.is_error for result in results)
+    shell = any(kind.shell for kind in kinds)
     return Act(
-        tool=_tool(step, features),
-        call=features.call,
-        result=features.result,
-        error=_error(step, features, arguments, private),
-        empty=not features.failing and not features.roles.isdisjoint(LOOKUP_ROLES) and _says_nothing(step),
-        gist=features.gist,
+        tool=_tool(step, shell=shell),
+        call=hash_of("\n".join(sorted(map(call_text, calls)))) if acts else None,
+        result=hash_of(" ".join(sorted([str(result_digest(one.text, values)) for one in readings]))) if results else None,
+        error=_error(failed[0], arguments, private) if failed else "",
+        empty=empty,
+        gist=_gist(calls[0].arguments) if empty else (),
         arguments=tuple(
             _argument(str(name), arguments[name], private) for name in sorted(arguments, key=str)[:MAX_ARGUMENTS]
         ),
-        says=not step.tool_calls or (set(arguments) <= {"input"} and not features.shell and not features.roles),
+        says=not calls or (set(arguments) <= {"input"} and not shell and not any(kind.roles for kind in kinds)),
     )
 
 
-def _says_nothing(step: Step) -> bool:
-    """Return True if the result is blank or reports in words that nothing was found.
-
-    Monitors also take a short result for nothing, but here it may be the whole answer.
-    """
-    outputs = [result.output for result in step.tool_results]
-    return bool(outputs) and all(not text.strip() or says_nothing(text) for text in outputs)
+NONE = Kind(frozenset())
+"""The kind of a result without a call."""
 
 
-def _tool(step: Step, features: Features) -> str:
+def _is_nothing(text: str) -> bool:
+    """Return True if a result is blank or reports in words that nothing was found."""
+    return not text.strip() or says_nothing(text)
+
+
+def _gist(given: JSON) -> tuple[int, ...]:
+    said = words(" ".join(values_in(given)))[:GIST_WORDS]
+    stems = {word[:STEM] for word in said if len(word) > 2 or not word.isascii()}
+    return tuple(sorted(map(hash_of, stems))[:MAX_STEMS])
+
+
+def _tool(step: Step, *, shell: bool) -> str:
     """Return the tool's name; for a shell also the program that it runs. A name with a secret is masked."""
-    if not features.shell or len(step.tool_calls) != 1:
+    names = [plain(call.name) for call in step.tool_calls[:MAX_CALLS]]
+    shown = names[0] if len(names) == 1 else " + ".join(dict.fromkeys(names))[:NAME_LENGTH].rstrip(" +")
+    if not shell or len(step.tool_calls) != 1:
         called = step.tool_calls[0].name if step.tool_calls else ""
         masked = label(called) if len(called.split()) <= MAX_WORDS else run_label(called)
-        return features.tool if masked == called else MASK
+        return shown if masked == called else MASK
     command = command_of(step.tool_calls[0])[:COMMAND_HEAD]
     program = _PROGRAM.match(command)
     if program and "=" in program[0]:  # a secret of several words, passed to the program
         program = _PROGRAM.match(without_secrets(command))
-    return label(f"{features.tool} {program[1]}" if program else features.tool)
+    return label(f"{shown} {program[1]}" if program else shown)
 
 
-def _error(step: Step, features: Features, arguments: Mapping[str, JSON], private: Collection[str]) -> str:
-    if not features.failing or features.error is None:
-        return ""
-    flagged = [result.output for result in step.tool_results if result.is_error]
-    text = (flagged or [result.output for result in step.tool_results])[0].strip()
-    error = short(re.sub(r"(?i)^(?:error\s*:\s*)+", "", _raised(text)), arguments, private, ERROR_CHARS)
+def _error(text: str, arguments: Mapping[str, JSON], private: Collection[str]) -> str:
+    error = short(re.sub(r"(?i)^(?:error\s*:\s*)+", "", _raised(text.strip())), arguments, private, ERROR_CHARS)
     return error or "error"
 
 

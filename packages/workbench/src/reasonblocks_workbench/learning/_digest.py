@@ -71,7 +71,7 @@ def digest_of(replayed: ReplayedRun, tool_roles: Mapping[str, str]) -> RunDigest
     private = private_words(
         [text for step in steps for text in (step.observation[: TEXT_BYTES * 4], step.action_input)]
     )
-    acts = tuple(act_of(step, index, tool_roles, private) for index, step in enumerate(steps))
+    acts = tuple(act_of(step, tool_roles, private) for step in steps)
     trouble = first_trouble(acts, decisions)
     succeeded = run.outcome_kind == "success"
     tiers: tuple[Tier, ...] = ("e1", "e2")
