@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from reasonblocks.types import FSMState, Injection, Step, StepDecision, Usage
+from reasonblocks.types import Account, FSMState, Injection, Patience, Step, StepDecision, Usage
 from reasonblocks_workbench.cli._diff import Comparison, diff_json, differing
 from reasonblocks_workbench.cli._diff_view import differing_steps, entry_lines
 from reasonblocks_workbench.cli._paint import ASCII, Canvas, plain
-from reasonblocks_workbench.replay import ReplayedRun
+from reasonblocks_workbench.replay import ReplayedRun, Stand
 from reasonblocks_workbench.traces import RecordedRun
 
 Command = Callable[..., Any]
@@ -40,7 +40,8 @@ def replayed(*decisions: StepDecision, steps: int | None = None, outcome: str = 
         run_id="r-1", steps=tuple(Step(thought=f"Thought {index}.") for index in range(count)),
         usages=(Usage(),) * count, file="f.jsonl", line=1, outcome=outcome,
     )  # fmt: skip
-    return ReplayedRun(run=run, start=StepDecision(step=0, fsm_state=FSMState.INIT), decisions=decisions)
+    start, stands = StepDecision(step=0, fsm_state=FSMState.INIT), (Stand(Account(), Patience()),) * len(decisions)
+    return ReplayedRun(run=run, start=start, decisions=decisions, stands=stands)
 
 
 @pytest.mark.parametrize(

@@ -326,7 +326,7 @@ def test_a_stalled_run_names_the_only_monitor_that_fired_to_its_end() -> None:
 
 def test_the_kinds_of_the_findings_tell_which_monitor_had_its_texts() -> None:
     both = ("semantic_loop", "cyclic_compression")
-    churning = looping(TEXT, finding_kind="churn")
+    churning = looping(TEXT, finding_kind="stale")
     stop = decided(monitors_fired=both, gate_decision="final", stop="stalled")
     newest = [decided(monitors_fired=both)] * 2
     run = replayed(looping(TEXT), *[churning] * 3, *newest, stop, steps=(Step(),) * 9)

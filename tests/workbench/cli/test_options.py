@@ -166,7 +166,7 @@ def test_a_second_file_overrides_the_first_key_by_key_and_options_override_both(
     }
 
 
-FILE_ONLY = {"mode", "second_look"}
+FILE_ONLY = {"mode", "second_look", "explore"}
 """Settings without an option, which only matter to a live run; a file that the live run reads may have them."""
 
 

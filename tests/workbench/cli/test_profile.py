@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from reasonblocks.backends.profiles import ProfileFile
-from reasonblocks.engine.own_level import MEASURES
 
 Command = Callable[..., Any]
 Write = Callable[..., str]
@@ -20,23 +19,24 @@ def file(tmp_path: Path) -> ProfileFile:
     """A file with two agents, of 30 runs and of one."""
     found = ProfileFile(tmp_path / "profiles.db")
     for number in range(30):
-        found.add(("default", "clerk", "coding"), f"run {number}", {**dict.fromkeys(MEASURES, 0.9), "difficulty": 0.3})
-    found.add(("acme", "driver", "qa"), "run", {"composite": 0.1})
+        found.add(("default", "clerk", "coding"), f"run {number}", {"reached": [2] * 7, "needless": [2, 2, 2, 0, 0, 0, 0], "checks": True})
+    found.add(("acme", "driver", "qa"), "run", {"reached": [1] * 7, "needless": [0] * 7, "checks": False})
     return found
 
 
-def test_show_has_each_agents_thresholds_beside_the_shipped_ones(command: Command, file: ProfileFile) -> None:
+def test_show_has_what_the_runs_counted_of_each_rung(command: Command, file: ProfileFile) -> None:
     done = command("profile", "show", "--file", file.path, "--json")
     driver, clerk = done.objects
     assert (driver["agent_name"], driver["runs"], driver["judged_by"]) == ("driver", 1, "shipped")
-    shipped, own = clerk["thresholds"]["persistence"]
-    assert (clerk["runs"], clerk["judged_by"][:12], own > shipped) == (30, "own:30 runs:", True)
+    assert (clerk["runs"], clerk["judged_by"]) == (30, "own: 4 of 5, 30 runs")
+    assert clerk["rungs"][0] == {"rung": "2 of 3", "reached": 60, "needless": 60, "share": round(62.5 / 65, 3)}
+    assert [one["needless"] for one in clerk["rungs"]] == [60, 60, 60, 0, 0, 0, 0]
 
 
 def test_show_prints_a_table_for_each_agent(command: Command, file: ProfileFile) -> None:
     done = command("profile", "show", "--file", file.path)
     assert (done.code, done.err) == (0, "")
-    assert "clerk (default, coding): 30 runs, own:30 runs:" in done.out
+    assert "clerk (default, coding): 30 runs, own: 4 of 5, 30 runs" in done.out
 
 
 def test_show_of_no_file_is_a_problem(command: Command, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_file_that_is_no_profile_is_one_line(command: Command, write: Write) -
 
 
 def record(number: int, source: str = "clerk", task: str | None = None) -> dict[str, object]:
-    steps = [{"thought": "I look.", "action": "ls", "action_input": f"{at}", "observation": "x"} for at in range(4)]
+    steps = [{"thought": "I look.", "action": "ls", "action_input": "x", "observation": "x"} for at in range(12)]
     return {"run_id": f"r{number}", "source": source, "task": task or f"List {number}.", "steps": steps}
 
 
@@ -92,7 +92,7 @@ def judged_by(command: Command, *argv: str) -> list[str]:
 def test_replay_own_judges_a_run_by_the_others_of_its_agent(command: Command, write: Write) -> None:
     path = write("a.jsonl", *map(record, range(21)), record(21, "driver"))
     *clerk, driver = judged_by(command, path, "--profile", "own")
-    assert {name[:12] for name in clerk} == {"own:20 runs:"}
+    assert set(clerk) == {"own: 2 of 3, 20 runs"}
     assert driver == "shipped"
 
 
@@ -103,15 +103,15 @@ def test_replay_own_leaves_out_runs_of_the_same_task(command: Command, write: Wr
 
 def test_replay_own_judges_one_run_by_all_others(command: Command, write: Write) -> None:
     path = write("a.jsonl", *map(record, range(21)))
-    assert "judged by: own:20 runs:" in command("replay", path, "--profile", "own", "--run", "r3").out
+    assert "judged by: own: 2 of 3, 20 runs" in command("replay", path, "--profile", "own", "--run", "r3").out
 
 
 def test_replay_with_a_file_reads_and_does_not_write_it(command: Command, write: Write, file: ProfileFile) -> None:
     path = write("a.jsonl", *map(record, range(3)))
-    assert {name[:12] for name in judged_by(command, path, "--profile", file.path)} == {"own:30 runs:"}
+    assert set(judged_by(command, path, "--profile", file.path)) == {"own: 4 of 5, 30 runs"}
     assert [row.runs for row in file.agents()] == [1, 30]
 
 
-def test_replay_uses_the_shipped_thresholds_unless_asked(command: Command, write: Write) -> None:
+def test_replay_has_the_shipped_patience_unless_asked(command: Command, write: Write) -> None:
     path = write("a.jsonl", *map(record, range(25)))
     assert set(judged_by(command, path)) == {"shipped"}

@@ -46,7 +46,7 @@ def test_the_same_call_with_the_same_result_is_a_repeat() -> None:
     again = [step("get_channels", "general, random, private and external") for _ in range(4)]
     found = trouble(*again, answer())
     assert found is not None
-    assert (found.kind.form, found.kind.tool, found.kind.failure_type) == ("repeat", "get_channels", "loop")
+    assert (found.kind.form, found.kind.tool, found.kind.failure_type) == ("repeat", "get_channels", "churn")
 
 
 def test_a_program_of_a_shell_is_part_of_the_tool() -> None:

@@ -26,7 +26,8 @@ OWN = "own"
 class Replayer:
     """Replays runs through one client.
 
-    With `others`, all runs have to be gathered first, so that each can be judged by the others. `profiled` gives every
+    With `others`, all runs have to be gathered first, so that each can be judged by the others; `observing` is the client
+    that does this, because the agent of a recorded run was told nothing. `profiled` gives every
     run the task profile of the settings, even if it has its own. `stops` is True if runs may be stopped.
     """
 
@@ -34,12 +35,14 @@ class Replayer:
         self,
         rb: ReasonBlocks,
         others: OtherRuns | None,
+        observing: ReasonBlocks,
         *,
         profiled: bool,
         stops: bool,
         tool_roles: Mapping[str, str],
     ) -> None:
-        self.rb, self.others, self.profiled, self.stops, self.tool_roles = rb, others, profiled, stops, tool_roles
+        self.rb, self.others, self.observing = rb, others, observing
+        self.profiled, self.stops, self.tool_roles = profiled, stops, tool_roles
 
     @property
     def gathers(self) -> bool:
@@ -53,7 +56,7 @@ class Replayer:
     def __call__(self, run: RecordedRun) -> ReplayedRun:
         if self.others is not None:
             self.others.task_key = run.task_key
-        replayed = replay(self.rb, evolve(run, task_profile=None) if self.profiled else run)
+        replayed = replay(self.observing if self.gathers else self.rb, evolve(run, task_profile=None) if self.profiled else run)
         return _rules_once(evolve(replayed, tool_roles=self.tool_roles))
 
 
@@ -83,9 +86,10 @@ def _without_rules(decision: StepDecision) -> StepDecision:
 def replayer(settings: Mapping[str, Any], *, profiled: bool, file: str | None = None) -> Iterator[Replayer]:
     """Make a client of the settings, and close it at the end. Raises `ConfigError`, with the file that they are in."""
     others = OtherRuns() if settings.get("profile") == OWN else None
-    with closing(_client(settings if others is None else {**settings, "profile": others}, file)) as rb:
-        stops, roles = settings.get("stop_when") is not None, settings.get("tool_roles") or {}
-        yield Replayer(rb, others, profiled=profiled, stops=stops, tool_roles=roles)
+    own = settings if others is None else {**settings, "profile": others}
+    stops, roles = settings.get("stop_when") is not None, settings.get("tool_roles") or {}
+    with closing(_client(own, file)) as rb, closing(_client({**own, "mode": "observe"}, file)) as observing:
+        yield Replayer(rb, others, observing, profiled=profiled, stops=stops, tool_roles=roles)
 
 
 def _client(settings: Mapping[str, Any], file: str | None) -> ReasonBlocks:

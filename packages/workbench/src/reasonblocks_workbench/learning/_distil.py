@@ -103,6 +103,7 @@ _KINDS_OF_FORM: Mapping[tuple[str, Form], tuple[str, ...]] = {
     ("loop", "error"): ("retry", "error", "failing"),
     ("loop", "repeat"): ("repeat", "retry"),
     ("loop", "empty"): ("reworded",),
+    ("churn", "repeat"): ("stale",),
     ("contradiction", "error"): ("claim", "red"),
     ("contradiction", "claimed"): ("claim", "red"),
 }
