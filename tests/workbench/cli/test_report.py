@@ -19,7 +19,7 @@ from tests.workbench.cli.conftest import Command, Write
 from tests.workbench.report.markup import Element, parsed
 from tests.workbench.report.runs import hostile, log, step, told
 
-RECORDED = {
+RECORDED: dict[str, Any] = {
     "run_id": "recorded", "task": "Fix it.", "outcome": "failure",
     "steps": [{"thought": "I run the tests.", "action": "run_tests", "observation": "3 failed"}] * 6,
 }  # fmt: skip
@@ -162,7 +162,11 @@ def test_recordings_are_replayed_under_the_settings(command: Command, write: Wri
 
 def test_recordings_can_be_judged_by_each_other(command: Command, write: Write, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
-    others = [{**RECORDED, "run_id": f"other-{number}", "task": f"Task {number}."} for number in range(24)]
+    steps = RECORDED["steps"] * 2
+    others = [
+        {**RECORDED, "run_id": f"other-{number}", "task": f"Task {number}.", "source": "clerk", "steps": steps}
+        for number in range(24)
+    ]
     assert command("report", write("recorded.jsonl", *others), "--out", str(out), "--profile", "own").code == 0
     assert "judged by" in fragment(out, 0).words
 

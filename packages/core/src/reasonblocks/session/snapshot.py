@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..exceptions import SnapshotError
+from ..monitors.bounds import checked_account, checked_patience
 from ..monitors.untried import OWN_MEMORY as UNTRIED_MEMORY
 from ..render import guidance as render
 from ..types import (
@@ -88,6 +89,11 @@ def _check_numbers(state: TraceState) -> None:
         raise SnapshotError("auxiliary_calls", state.auxiliary_calls, f"must be at most the {state.calls} calls")
     if state.token_budget is not None and state.token_budget < 1:
         raise SnapshotError("token_budget", state.token_budget, "must be at least 1, or null")
+    try:
+        checked_account(state.account)
+        checked_patience(state.patience)
+    except ValueError as exc:
+        raise SnapshotError("account", "a value out of range", str(exc)) from exc
 
 
 def _version(data: object) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from ..monitors.bounds import checked_account, checked_patience
 from ..monitors.untried import OWN_MEMORY
 from ..requests import Evaluate
 from ..types import Account, Doubt, Evaluation, Injected, Note, Patience
@@ -50,8 +51,8 @@ class EvaluateRequest(Request):
     from_step: int = Field(default=0, ge=0, le=MAX_NUMBER)
     steps: list[WireStep] = Field(default_factory=list, max_length=MAX_SENT)
     injected: list[WireInjected] = Field(default_factory=list)
-    account: Account | None = None
-    patience: Patience = Field(default_factory=Patience)
+    account: Annotated[Account, AfterValidator(checked_account)] | None = None
+    patience: Annotated[Patience, AfterValidator(checked_patience)] = Field(default_factory=Patience)
     sightings: Any = None
     observed: list[WireObserved] = Field(default_factory=list)
     notes: bool = False
