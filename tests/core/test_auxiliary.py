@@ -121,7 +121,9 @@ def test_built_in_monitors_count_steps_and_not_auxiliary_calls() -> None:
             found.append(session.step_log[-1].intervention_texts)
         return found
 
-    assert any("has failed in the same way 5 times (your last step" in text for entry in texts(planned=True) for text in entry)
+    assert any(
+        "has failed in the same way 5 times (your last step" in text for entry in texts(planned=True) for text in entry
+    )
     assert texts(planned=True) == texts(planned=False)
 
 

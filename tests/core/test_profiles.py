@@ -22,7 +22,7 @@ from reasonblocks.monitors.profile import MAX_RUNS, Summary
 from reasonblocks.types import StepInput
 from reasonblocks.types.outcomes import ABANDONED
 from reasonblocks_workbench.replay import OtherRuns
-from tests.core.world import begin, called, client, run, speaks, step, through_json
+from tests.core.world import begin, called, client, run, step, through_json
 
 AGENT = ("default", "clerk", "coding")
 
@@ -104,7 +104,9 @@ def test_an_agent_that_gets_out_by_itself_is_left_alone_and_the_log_says_so_once
     rb = quiet(profile=known(9, needless=1))
     with caplog.at_level(logging.INFO, "reasonblocks"):
         assert [judged_by(rb), judged_by(rb)] == ["own: silent, 9 runs"] * 2
-    said = [record.getMessage() for record in caplog.records if "gets out of its dead steps by itself" in record.message]
+    said = [
+        record.getMessage() for record in caplog.records if "gets out of its dead steps by itself" in record.message
+    ]
     assert len(said) == 1
 
 
@@ -259,7 +261,8 @@ from reasonblocks.monitors.patience import MIN_STRETCHES
 from reasonblocks.monitors.profile import MAX_RUNS, Summary
 file = ProfileFile(sys.argv[1])
 for number in range(40):
-    file.add(("default", "clerk", "coding"), f"{sys.argv[2]}-{number}", {"reached": [1] * 7, "needless": [0] * 7, "checks": False})
+    summary = {"reached": [1] * 7, "needless": [0] * 7, "checks": False}
+    file.add(("default", "clerk", "coding"), f"{sys.argv[2]}-{number}", summary)
 """
 
 

@@ -25,8 +25,8 @@ PROMISED = {
     "reasonblocks.types": """
         Account AdapterCaps Codebase CodebaseSummary DifficultyParts Doubt ETrace Evaluation FSMState Finding Freshness
         GateDecision Injected Injection JSON Level Memories Mode Note Observed Patience Pattern
-        Pending Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory Settings SkippedReason
-        Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall ToolResult
+        Pending Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory Settings
+        SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall ToolResult
         TraceState Transition Usage
     """,
     "reasonblocks.ports": """

@@ -253,17 +253,13 @@ def test_the_difficulty_is_that_of_the_modules_docstring(trajectory: list[tuple[
 
 @quick
 @given(steps, memories, done)
-def test_a_step_is_never_easier_because_it_was_dead(
-    step: Step, memory: ScoreMemory, did: Did
-) -> None:
+def test_a_step_is_never_easier_because_it_was_dead(step: Step, memory: ScoreMemory, did: Did) -> None:
     assert score(step, memory, SHIPPED_LEVEL, DEAD)[0] >= score(step, memory, SHIPPED_LEVEL, did)[0]
 
 
 @quick
 @given(steps, memories, done, st.floats(0, MAX_STALL))
-def test_a_step_is_never_easier_after_a_longer_stall(
-    step: Step, memory: ScoreMemory, did: Did, other: float
-) -> None:
+def test_a_step_is_never_easier_after_a_longer_stall(step: Step, memory: ScoreMemory, did: Did, other: float) -> None:
     short, long = (replace(memory, stall=pick(memory.stall, other)) for pick in (min, max))
     assert score(step, long, SHIPPED_LEVEL, did)[0] >= score(step, short, SHIPPED_LEVEL, did)[0]
 

@@ -9,12 +9,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from reasonblocks.engine.own_level import COMPOSITE, MAX_RUNS, MIN_RUNS
 
 from reasonblocks import HttpSink, LocalStore, ReasonBlocks, SteeringSession
 from reasonblocks.backends.http import Exchange, Reply, address_of
 from reasonblocks.backends.http.profiles import PATH, HttpProfiles, summaries_in
 from reasonblocks.backends.profiles import ProfileMemory
-from reasonblocks.engine.own_level import COMPOSITE, MAX_RUNS, MIN_RUNS
 from reasonblocks.exceptions import BadAnswer, Unavailable
 from reasonblocks.util.secret import Secret
 from reasonblocks_testing.rb_api import ScriptedRbApi, Slow, Status

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reasonblocks.account.results import read
 from reasonblocks.account.calls import kind_of
+from reasonblocks.account.results import read
 from reasonblocks.monitors.told import untried_text
 from reasonblocks.monitors.untried import OWN_MEMORY, Alternatives, alternatives
 from reasonblocks.types import JSON, Step

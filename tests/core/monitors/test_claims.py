@@ -64,7 +64,8 @@ def test_without_a_check_files_that_changed_are_doubted_of_an_agent_that_checks(
 
 
 @pytest.mark.parametrize(
-    "answer", ["I ran the tests: 14 passed.", "I've run the test suite.", "All tests pass.", "We executed the unit tests."]
+    "answer",
+    ["I ran the tests: 14 passed.", "I've run the test suite.", "All tests pass.", "We executed the unit tests."],
 )
 def test_a_check_that_was_claimed_and_never_ran_is_doubted(act: Act, answer: str) -> None:
     ran = act("bash", "a.py  b.py", command="python show.py")

@@ -95,9 +95,7 @@ def test_a_stretch_that_a_text_ended_has_not_ended_by_itself() -> None:
 
 
 @given(STEPS, st.lists(st.none() | st.integers(0, 60), min_size=60, max_size=60), RUNG)
-def test_a_run_is_never_more_than_one_rung_away_nor_silent(
-    letters: str, told: list[int | None], rung: Rung
-) -> None:
+def test_a_run_is_never_more_than_one_rung_away_nor_silent(letters: str, told: list[int | None], rung: Rung) -> None:
     patience = lived(letters, told, Patience(rung=rung.name))
     in_use = rung_in_use(patience)
     assert in_use is not None

@@ -26,7 +26,9 @@ def run(reached: int, needless: int, *, checks: bool = False) -> Summary:
 
 
 @given(st.lists(st.tuples(COUNTS, COUNTS), min_size=1, max_size=12))
-def test_the_rung_is_the_least_patient_one_whose_share_is_within_the_goal(runs: list[tuple[list[int], list[int]]]) -> None:
+def test_the_rung_is_the_least_patient_one_whose_share_is_within_the_goal(
+    runs: list[tuple[list[int], list[int]]],
+) -> None:
     summaries: list[Summary] = [
         {"reached": reached, "needless": [min(pair) for pair in zip(reached, needless, strict=True)], "checks": False}
         for reached, needless in runs

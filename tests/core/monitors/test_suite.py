@@ -41,9 +41,7 @@ steps = st.builds(
     st.lists(results, max_size=2),
 )
 runs = st.lists(steps, max_size=20)
-told = st.lists(
-    st.builds(Injected, step=st.integers(0, 20), monitor=st.sampled_from(NAMES)), max_size=4
-).map(tuple)
+told = st.lists(st.builds(Injected, step=st.integers(0, 20), monitor=st.sampled_from(NAMES)), max_size=4).map(tuple)
 patiences = st.sampled_from([Patience(rung=name) for name in ("2 of 3", "3 of 5", "4 of 5", "")])
 
 
@@ -215,8 +213,9 @@ def test_each_finding_has_its_kind(did: Did, letters: str, kind: str) -> None:
 
 def test_a_text_that_says_the_same_is_left_to_the_gates_and_the_next_one_is_another(act: Act) -> None:
     texts = {
-        play(failing(6), tuple([Injected(step=at, monitor="semantic_loop") for at in range(count)]))[-1]
-        .intervention_text
+        play(failing(6), tuple([Injected(step=at, monitor="semantic_loop") for at in range(count)]))[
+            -1
+        ].intervention_text
         for count in range(4)
     }
     assert len(texts) == 4

@@ -65,7 +65,9 @@ def check(text: str, run: Sequence[Step]) -> str:
         assert 1 < int(found["count"]) <= len(same)
         assert found["call"].startswith(f"{name}(")
         return "same"
-    if found := re.match(rf"(?P<call>.+?) was called {NUMBER} times {PLACES[:-2]}\), the last time for nothing new\.", text):
+    if found := re.match(
+        rf"(?P<call>.+?) was called {NUMBER} times {PLACES[:-2]}\), the last time for nothing new\.", text
+    ):
         same = [at for at, step in enumerate(run) if key(step) == key(newest)]
         assert {*named(found["places"], last)} <= {*same}
         assert 1 < int(found["count"]) <= len(same)
@@ -76,12 +78,16 @@ def check(text: str, run: Sequence[Step]) -> str:
         assert {*named(found["places"], last)} <= {*alike}
         assert 1 < int(found["count"]) <= len(alike)
         return "errors"
-    if found := re.match(r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or nothing new\.", text):
+    if found := re.match(
+        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or nothing new\.", text
+    ):
         searches = [outcome(step)[1] for step in run if key(step)[0] == name]
         assert found["tool"] == name
-        assert searches[-int(found["count"]):] == ["0 results"] * int(found["count"])
+        assert searches[-int(found["count"]) :] == ["0 results"] * int(found["count"])
         return "vain"
-    if found := re.match(r"(?P<count>\d+) different calls, the last being (?P<call>.+?), have brought the same result\.", text):
+    if found := re.match(
+        r"(?P<count>\d+) different calls, the last being (?P<call>.+?), have brought the same result\.", text
+    ):
         alike_calls = {key(step) for step in run if outcome(step) == outcome(newest)}
         assert 2 < int(found["count"]) <= len(alike_calls)
         return "results"

@@ -21,7 +21,14 @@ SAID = "I look at the next one of the files that the user has named, and compare
 
 def record(number: int, **more: object) -> dict[str, object]:
     steps = [{"thought": f"{SAID} {at}"} for at in range(LEVEL_STEPS)]
-    return {"run_id": f"r{number}", "task": f"List {number}.", "source": "clerk", "outcome": None, "steps": steps, **more}
+    return {
+        "run_id": f"r{number}",
+        "task": f"List {number}.",
+        "source": "clerk",
+        "outcome": None,
+        "steps": steps,
+        **more,
+    }
 
 
 @pytest.fixture

@@ -142,12 +142,18 @@ def test_full_prints_every_text_of_each_run_whole(command: Command, path: str) -
 
 
 TESTED = {**FAILED, "action": "run_tests", "observation": "1 failed, 3 passed"}
-UNCHECKED: dict[str, Any] = {"run_id": "u", "outcome": "success", "steps": [FAILED, {"thought": "All tests pass, done."}]}
+UNCHECKED: dict[str, Any] = {
+    "run_id": "u",
+    "outcome": "success",
+    "steps": [FAILED, {"thought": "All tests pass, done."}],
+}
 
 
 @pytest.mark.parametrize("mode", ["steer", "observe"])
 def test_a_second_look_of_the_settings_is_listed_and_shown(command: Command, write: Write, mode: str) -> None:
-    path = write("u.jsonl", {**UNCHECKED, "steps": [FAILED, {**LOOK, "is_error": False}, TESTED, UNCHECKED["steps"][-1]]})
+    path = write(
+        "u.jsonl", {**UNCHECKED, "steps": [FAILED, {**LOOK, "is_error": False}, TESTED, UNCHECKED["steps"][-1]]}
+    )
     config = write("look.toml", f'second_look = true\nmode = "{mode}"')
     listed = command("replay", path, "--only-injected", "--config", config).out.splitlines()
     assert "a second look after step 3 of 4" in listed[0]

@@ -19,7 +19,11 @@ def file(tmp_path: Path) -> ProfileFile:
     """A file with two agents, of 30 runs and of one."""
     found = ProfileFile(tmp_path / "profiles.db")
     for number in range(30):
-        found.add(("default", "clerk", "coding"), f"run {number}", {"reached": [2] * 7, "needless": [2, 2, 2, 0, 0, 0, 0], "checks": True})
+        found.add(
+            ("default", "clerk", "coding"),
+            f"run {number}",
+            {"reached": [2] * 7, "needless": [2, 2, 2, 0, 0, 0, 0], "checks": True},
+        )
     found.add(("acme", "driver", "qa"), "run", {"reached": [1] * 7, "needless": [0] * 7, "checks": False})
     return found
 

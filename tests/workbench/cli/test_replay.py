@@ -146,7 +146,12 @@ def test_a_setting_changes_what_is_decided(command: Command, write: Write) -> No
 def test_the_config_file_is_used(command: Command, write: Write) -> None:
     config = write("c.toml", "[fsm_thresholds]", "fast_threshold = 0.98", "slow_threshold = 0.99",
                    "skip_threshold = 1.0", "hysteresis_margin = 0.0", "fast_window = 1")  # fmt: skip
-    found = one(command, write("a.jsonl", {"steps": [step(action_input=name, observation=name) for name in "abcd"]}), "--config", config)
+    found = one(
+        command,
+        write("a.jsonl", {"steps": [step(action_input=name, observation=name) for name in "abcd"]}),
+        "--config",
+        config,
+    )
     assert found["steps"][-1]["fsm_state"] == "FAST"
 
 

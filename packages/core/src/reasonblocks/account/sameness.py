@@ -169,7 +169,9 @@ def _has_digit(text: str) -> bool:
 
 def own_values(given: JSON) -> list[str]:
     """Return the longer values in the arguments of a call, the longest first; of a text of several lines each line."""
-    found = {line for value in values_in(given) for line in _lines(value) if SHORTEST_VALUE <= len(line) <= LONGEST_VALUE}
+    found = {
+        line for value in values_in(given) for line in _lines(value) if SHORTEST_VALUE <= len(line) <= LONGEST_VALUE
+    }
     return sorted(found, key=lambda value: (-len(value), value))[:MAX_VALUES]
 
 

@@ -57,9 +57,13 @@ def checked_patience(patience: Patience) -> Patience:
     if patience.offset not in (-1, 0, 1):
         raise ValueError(f"patience.offset {patience.offset} must be -1, 0 or 1")
     if len(patience.counts) not in (0, len(RUNGS)):
-        raise ValueError(f"patience.counts has {len(patience.counts)} items, not one for each of the {len(RUNGS)} rungs")
+        raise ValueError(
+            f"patience.counts has {len(patience.counts)} items, not one for each of the {len(RUNGS)} rungs"
+        )
     since = patience.since + 1
-    _check_numbers("patience", [patience.window, patience.alone, since, *[n for count in patience.counts for n in count]])
+    _check_numbers(
+        "patience", [patience.window, patience.alone, since, *[n for count in patience.counts for n in count]]
+    )
     return patience
 
 

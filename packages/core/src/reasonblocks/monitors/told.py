@@ -71,7 +71,7 @@ def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
 def _no_call(now: Action, index: int, account: Account) -> str:
     """Return what came back to answers in which no call could be read."""
     alike = [one for one in account.actions if one.tool == now.tool and one.line == now.line]
-    if account.did.letter != "B" or len(alike) < 2:  # noqa: PLR2004 - a repetition
+    if account.did.letter != "B" or len(alike) < 2:
         return ""
     return f"{_times(len(alike), account)} answers without a call have got the same reply ({_places(alike, index)})"
 

@@ -6,6 +6,7 @@ import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from struct import error as StructError
 from struct import pack, unpack
 from typing import NamedTuple
 from zlib import crc32
@@ -13,7 +14,7 @@ from zlib import crc32
 from ..account.calls import LIST, SEARCH, Kind, command_of, kind_of
 from ..account.sameness import hash_of
 from ..types import JSON, Step, ToolCall
-from ..util.json import MAX_INT
+from ..util.json import MAX_INT, storable
 from .excerpts import call_line
 from .forms import Form, Use, taken_by, with_use
 from .listed import LONGEST_LIST, labelled_in, lists_in
@@ -48,6 +49,8 @@ MAX_USED = 32
 """Calls of a step whose values count as used."""
 MAX_PARTS = 6
 """Parts of a path that count as used: the last ones."""
+MAX_CHARS = 8_000
+"""Characters of the longest memory from outside that is read."""
 
 _WORD = re.compile(r"[^\s\"'`,;()\[\]{}<>=|&!$*]+")
 _EDGES = ".:-"
@@ -130,6 +133,37 @@ def gather(step: Step, index: int, result: int, memory: JSON, tool_roles: Mappin
         "last": index if step.tool_results else count(kept, "last"),
         **({"after": result if new else kept.get("after", 0)} if tracks else {}),
     }
+
+
+def memory_in(given: object) -> JSON:
+    """Return a memory that came from outside; None for one that `gather` cannot have made."""
+    try:
+        memory = storable(given, MAX_CHARS)
+        if not isinstance(memory, dict) or not all(map(_is_count, (count(memory, "last"), count(memory, "after")))):
+            return None
+        _unpacked(memory.get("used"))
+    except (ValueError, StructError):
+        return None
+    is_ours = _are_rows(memory.get("shown"), _LIST_ROW, str) and _are_rows(memory.get("uses"), _USE_ROW, int)
+    return memory if is_ours else None
+
+
+_LIST_ROW: Sequence[type] = (int, str, int, int, str)
+_USE_ROW: Sequence[type] = (int, int, int, str, str, str, dict)
+"""The types of a stored row's first values; all others are of one type."""
+
+
+def _are_rows(given: JSON, head: Sequence[type], rest: type) -> bool:
+    return isinstance(given, list) and all(
+        isinstance(row, list)
+        and [*map(type, row[: len(head)])] == [*head]
+        and all(type(value) is rest for value in row[len(head) :])
+        for row in given
+    )
+
+
+def _is_count(given: JSON) -> bool:
+    return type(given) is int
 
 
 def _lists(kept: Mapping[str, JSON]) -> list[_List]:

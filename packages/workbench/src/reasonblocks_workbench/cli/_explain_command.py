@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from reasonblocks.exceptions import ConfigError, RecordError
@@ -68,12 +67,11 @@ def explain(arguments: argparse.Namespace) -> int:
 
 
 def _runs(path: str, format: str | None, run_id: str | None) -> Iterator[RecordedRun]:
-    with closing(recorded(path, lambda at: None, format)) as found:
-        for run in found:
-            if isinstance(run, RecordError):
-                warn(str(run))
-            elif run_id in (None, run.run_id):
-                yield run
+    for run in recorded(path, lambda at: None, format):
+        if isinstance(run, RecordError):
+            warn(str(run))
+        elif run_id in (None, run.run_id):
+            yield run
 
 
 def _rows(replayed: ReplayedRun, index: int) -> Iterator[tuple[str, str]]:

@@ -66,7 +66,12 @@ def _described(file: ProfileFile, row: Row) -> dict[str, object]:
 
     runs = file.read(row[:3], "")
     counted = [
-        {"rung": rung.name, "reached": reached, "needless": needless, "share": round(share_of(reached, needless, rung), 3)}
+        {
+            "rung": rung.name,
+            "reached": reached,
+            "needless": needless,
+            "share": round(share_of(reached, needless, rung), 3),
+        }
         for rung, (reached, needless) in zip(RUNGS, totals_of(runs), strict=True)
     ]
     return {**row._asdict(), "judged_by": patience_of(runs).name, "rungs": counted}

@@ -56,7 +56,9 @@ class Replayer:
     def __call__(self, run: RecordedRun) -> ReplayedRun:
         if self.others is not None:
             self.others.task_key = run.task_key
-        replayed = replay(self.observing if self.gathers else self.rb, evolve(run, task_profile=None) if self.profiled else run)
+        replayed = replay(
+            self.observing if self.gathers else self.rb, evolve(run, task_profile=None) if self.profiled else run
+        )
         return _rules_once(evolve(replayed, tool_roles=self.tool_roles))
 
 

@@ -99,7 +99,9 @@ def act_of(step: Step, tool_roles: Mapping[str, str], private: frozenset[str]) -
     return Act(
         tool=_tool(step, shell=shell),
         call=hash_of("\n".join(sorted(map(call_text, calls)))) if acts else None,
-        result=hash_of(" ".join(sorted([str(result_digest(one.text, values)) for one in readings]))) if results else None,
+        result=hash_of(" ".join(sorted([str(result_digest(one.text, values)) for one in readings])))
+        if results
+        else None,
         error=_error(failed[0], arguments, private) if failed else "",
         empty=empty,
         gist=_gist(calls[0].arguments) if empty else (),
