@@ -26,8 +26,8 @@ PROMISED = {
         Account AdapterCaps Codebase CodebaseSummary DifficultyParts Doubt ETrace Evaluation FSMState Finding Freshness
         GateDecision Injected Injection JSON Level Memories Mode Note Observed Patience Pattern
         Pending Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory Settings
-        SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall ToolResult
-        TraceState Transition Usage
+        SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall
+        ToolResult TraceState Transition Usage
     """,
     "reasonblocks.ports": """
         AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator FindingStore Mailbox Memo Monitor

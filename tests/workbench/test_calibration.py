@@ -106,7 +106,8 @@ def test_a_damaged_file_is_refused_in_a_short_message(content: bytes, tmp_path: 
 
 PIECES = st.sampled_from(
     [b"difficulty_mean", b"difficulty_spread", b"fires", b" = ", b"0.5", b"1e999", b"nan", b"[", b"]", b"{", b"}", b".",
-     b"\n", b"'", b'"', b"\\", b",", b"0000-00-00", b"24:60:60", b"0x", b"9" * 5_000, b"[" * 3_000, b"\0", b"\xff", b"#"]
+     b"\n", b"'", b'"', b"\\", b",", b"0000-00-00", b"24:60:60", b"0x", b"9" * 5_000, b"[" * 3_000, b"\0", b"\xff",
+     b"#"]
 )  # fmt: skip
 
 

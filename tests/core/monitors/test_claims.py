@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from reasonblocks.monitors.suite import SuiteSettings, evaluate
 from reasonblocks.types import Patience, Step
 from reasonblocks.util.json import evolve
-from tests.core.monitors.conftest import play, requests
+from tests.core.monitors.conftest import NO_ROLES, play, requests
 
 Act = Callable[..., Step]
 DONE = Step(thought="The parser accepts leap years now.")
@@ -17,7 +17,7 @@ RED = "=== FAILURES ===\nE   ValueError: bad date\n1 failed, 3 passed in 0.2s"
 GREEN = "4 passed in 0.2s"
 
 
-def doubts(run: Sequence[Step], *, checks: bool = False, **roles: str) -> dict[str, str]:
+def doubts(run: Sequence[Step], *, checks: bool = False, roles: Mapping[str, str] = NO_ROLES) -> dict[str, str]:
     """Return the doubts at the run's newest step."""
     found = play(run, patience=Patience(checks=checks), roles=roles)[-1]
     return {doubt.monitor: doubt.text for doubt in found.doubts}
@@ -99,7 +99,7 @@ def test_roles_say_what_changes_what_checks_and_what_ends_a_run(act: Act) -> Non
     trial = act("dry_run", '{"pressure": 4.1, "alarms": []}', plant="p-7")
     end = act("hand_over", "Received.", plant="p-7")
     roles = {"set_valve": "change", "dry_run": "check", "hand_over": "finish"}
-    assert [*doubts([trial, valve, end], **roles)] == ["verification_skip"]
-    assert doubts([valve, trial, end], **roles) == {}
-    assert doubts([trial, valve, end], set_valve="change", dry_run="check") == {}
-    assert doubts([trial, valve, end], set_valve="change", hand_over="finish") == {}
+    assert [*doubts([trial, valve, end], roles=roles)] == ["verification_skip"]
+    assert doubts([valve, trial, end], roles=roles) == {}
+    assert doubts([trial, valve, end], roles={"set_valve": "change", "dry_run": "check"}) == {}
+    assert doubts([trial, valve, end], roles={"set_valve": "change", "hand_over": "finish"}) == {}

@@ -28,13 +28,14 @@ def one(name: str, value: str, result: str, *, failed: bool) -> Step:
     return Step(tool_calls=(call,), tool_results=(ToolResult(call_id="c", output=result, is_error=failed),))
 
 
+NO, YES = st.just(False), st.just(True)
 steps = st.one_of(
-    st.builds(one, st.sampled_from(["deploy", "oracle"]), st.sampled_from("ab"), st.sampled_from(ERRORS), failed=st.just(True)),
-    st.builds(one, st.sampled_from(["oracle", "read_file"]), st.sampled_from("abcd"), st.just(LONG), failed=st.just(False)),
-    st.builds(one, st.just("search"), st.sampled_from("abc"), st.just("0 results"), failed=st.just(False)),
-    st.builds(one, st.just("edit_file"), st.sampled_from("ab"), st.just("ok"), failed=st.just(False)),
-    st.builds(one, st.just("oracle"), st.just("a"), st.sampled_from(["one", "two", "three"]), failed=st.just(False)),
-)  # fmt: skip
+    st.builds(one, st.sampled_from(["deploy", "oracle"]), st.sampled_from("ab"), st.sampled_from(ERRORS), failed=YES),
+    st.builds(one, st.sampled_from(["oracle", "read_file"]), st.sampled_from("abcd"), st.just(LONG), failed=NO),
+    st.builds(one, st.just("search"), st.sampled_from("abc"), st.just("0 results"), failed=NO),
+    st.builds(one, st.just("edit_file"), st.sampled_from("ab"), st.just("ok"), failed=NO),
+    st.builds(one, st.just("oracle"), st.just("a"), st.sampled_from(["one", "two", "three"]), failed=NO),
+)
 runs = st.lists(steps, min_size=3, max_size=44)
 
 

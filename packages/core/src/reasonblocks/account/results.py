@@ -212,9 +212,11 @@ _DENIED = re.compile(
 )
 _DENIED_BEFORE = re.compile(r"\W*(?:\w+ )?(?:no|0|without|zero|not)[ _]")
 _STARTS_FAILED = re.compile(
-    r"[\w./+-]{1,40}:? (?:command )?not found\b|(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed"
+    r"[\w./+-]{1,40}:? (?:command )?not found\b"
+    r"|(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed"
     r"|access denied|not (?:found|allowed|authorized|permitted)\b|permission denied|no such|request failed|timed out"
-    r"|timeout\b(?! ?[=:] ?\d+ ?m?s?\s*(?:\n|$))|http(?: error)? [45]\d\d|[45]\d\d (?:bad|unauthorized|forbidden|not found|internal|service|client"
+    r"|timeout\b(?! ?[=:] ?\d+ ?m?s?\s*(?:\n|$))"
+    r"|http(?: error)? [45]\d\d|[45]\d\d (?:bad|unauthorized|forbidden|not found|internal|service|client"
     r"|server))"
 )
 _PHRASES = (
@@ -314,7 +316,9 @@ _NOTHING = re.compile(
     r"|showing) )?(?:no|0|zero)\b(?! (?:errors?|exceptions?|problems?|issues?|failures?"
     r"|warnings?)\b)(?:[ \w'-]{0,40}?)\b(?:results?|match(?:es)?|rows?|records?|hits?|items?|entries|files?|data"
     r"|documents?|output|users?|emails?|messages?|events?|products?|orders?|flights?|pages?|answers?|spans?|contacts?"
-    r"|transactions?|reservations?|occurrences?|references?)\b.{0,200}|no (?:matching|relevant|similar|related|exact|such|further) [\w ]{1,40}|no [^.\n]{1,40}\b(?:found|available|waiting"
+    r"|transactions?|reservations?|occurrences?|references?)\b.{0,200}"
+    r"|no (?:matching|relevant|similar|related|exact|such|further) [\w ]{1,40}"
+    r"|no [^.\n]{1,40}\b(?:found|available|waiting"
     r"|left|remain(?:s|ing)?|pending|queued|exists?)\b.{0,40}|nothing (?:was )?found.{0,200}|(?:could "
     r"|did )?not (?:be )?f(?:ou|i)nd\b.{0,300}|no such .{0,200}|\w+[ :=]+\[\])[\W_]*"
     r"|(?:your )?command ran successfully and did not produce any output\.?",

@@ -13,9 +13,9 @@ KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "churn": ("stale", "same_result"),
     }
 )
-"""The kinds of findings, by failure type, in the order of the monitors' table; a monitor that only has a score has none.
+"""The kinds of findings by failure type, in the order of the monitors' table; no two failure types share a kind.
 
-No two failure types share a kind.
+A monitor that only has a score has none.
 """
 TYPES: Mapping[str, str] = MappingProxyType({kind: name for name, kinds in KINDS.items() for kind in kinds})
 """The failure type of each kind."""

@@ -26,8 +26,8 @@ OWN = "own"
 class Replayer:
     """Replays runs through one client.
 
-    With `others`, all runs have to be gathered first, so that each can be judged by the others; `observing` is the client
-    that does this, because the agent of a recorded run was told nothing. `profiled` gives every
+    With `others`, all runs have to be gathered first, so that each can be judged by the others; `observing` is the
+    client that does this, because the agent of a recorded run was told nothing. `profiled` gives every
     run the task profile of the settings, even if it has its own. `stops` is True if runs may be stopped.
     """
 
