@@ -1,9 +1,10 @@
-"""Evaluations over the wire: exact step by step, at once, after a fork; and memories that nobody else may write."""
+"""Evaluations over the wire: exact step by step, at once and after a fork; and accounts that no client has made."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,38 +12,37 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from reasonblocks.account.observe import observe
 from reasonblocks.backends.local import LocalEvaluator
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.monitors.builtin import WEIGHTS
-from reasonblocks.ports import Evaluate
-from reasonblocks.types import Evaluation, Injected, Memories, Observed, OwnLevel, Step, ToolCall, ToolResult
-from reasonblocks.wire import (
-    SERVER_MEMORY,
-    EvaluateRequest,
-    EvaluateResponse,
-    WireStep,
-    evaluate_request,
-)
+from reasonblocks.monitors.patience import after_step, rung_of
+from reasonblocks.monitors.untried import OWN_MEMORY, gather
+from reasonblocks.requests import Evaluate
+from reasonblocks.types import JSON, Account, Evaluation, Injected, Observed, Patience, Step, ToolCall, ToolResult
+from reasonblocks.wire import EvaluateRequest, EvaluateResponse, WireStep, evaluate_request
 from reasonblocks.wire._evaluate import MAX_SENT
-from reasonblocks_server.serving import MEMORY_VERSION, Evaluations, Seal
-from reasonblocks_workbench.calibration import shipped
+from reasonblocks_server.serving import Evaluations
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=60)
-ORG, RUN = "ours", "run-1"
-SEAL = Seal(b"a secret")
 TASK = "Fix the date parser so that leap years are accepted."
 INJECTED = (Injected(step=2, monitor="semantic_loop"),)
-OWN_LEVEL = OwnLevel(name="own", thresholds={"persistence": 0.4, "composite": 0.2, "semantic_loop": 0.3})
+ROLES = {"look_around": "list"}
 TYPES = {"mine": "my trouble"}
+CHECKED = Patience(rung="2 of 3", name="own: 2 of 3, 24 runs", checks=True)
 
 calls = st.builds(
     lambda name, arguments: ToolCall(id="c", name=name, arguments=arguments),
-    st.sampled_from(["run_tests", "read_file", "edit_file"]),
-    st.sampled_from([{"path": "a.py"}, {"path": "żółć.py", "lines": [1, 2.5, None]}, {}, None, "ls -la", ["a", 1]]),
+    st.sampled_from(["run_tests", "read_file", "edit_file", "look_around"]),
+    st.sampled_from(
+        [{"path": "a.py"}, {"path": "b.py"}, {"path": "żółć.py", "lines": [1, 2.5, None]}, {}, None, "ls -la", ["a", 1]]
+    ),
 )
 results = st.builds(
     lambda output, failed: ToolResult(call_id="c", output=output, is_error=failed),
-    st.sampled_from(["3 failed: test_a", "All tests passed.", "def leap(year): ...", "", "\U0001f600 1.5e-7"]),
+    st.sampled_from(
+        ["3 failed: test_a", "All tests passed.", "a.py\nb.py\nc.py\nd.py", "", "\U0001f600 1.5e-7", "Error: no file"]
+    ),
     st.sampled_from([None, True, False]),
 )
 thoughts = st.sampled_from(
@@ -63,31 +63,52 @@ LOOP = Step(
     tool_calls=(ToolCall(id="c", name="run_tests", arguments={"path": "tests"}),),
     tool_results=(ToolResult(call_id="c", output="3 failed: test_a", is_error=True),),
 )
+FILES = "attic.txt\nbridge.txt\ncellar.txt\ndungeon.txt"
 
 
-def request(step: Step, index: int, memories: Memories, observed: Observed = ()) -> Evaluate:
-    return Evaluate(
-        step=step,
-        index=index,
-        memories=memories,
-        injected=INJECTED if index > 2 else (),
-        task=TASK,
-        profile="coding",
-        weights={**WEIGHTS["coding"], **({"mine": 0.0} if observed else {})},
-        observed=observed,
-        own_level=OWN_LEVEL,
-        run_id=RUN,
-    )
+def read(name: str) -> Step:
+    call = ToolCall(id="c", name="read_file", arguments={"path": name})
+    return Step(tool_calls=(call,), tool_results=(ToolResult(call_id="c", output="Nothing is in here."),))
 
 
-def locally(done: Sequence[Step], *, own: bool = False) -> list[Evaluation]:
-    """The evaluations of a run's steps in this process."""
-    evaluator = LocalEvaluator(shipped(), failure_types=TYPES)
-    memories: Memories = {}
+LISTED = [
+    Step(
+        tool_calls=(ToolCall(id="c", name="list_files", arguments={}),),
+        tool_results=(ToolResult(call_id="c", output=FILES),),
+    ),
+    *map(read, ["attic.txt", "bridge.txt", "bridge.txt", "bridge.txt", "bridge.txt", "bridge.txt"]),
+]
+"""A run that reads two of four files, and then the second one again and again."""
+
+
+def requests(done: Sequence[Step], *, own: bool = False) -> list[Evaluate]:
+    """Return the questions of a run's engine, one for each step."""
+    account, patience = Account(), CHECKED
+    sightings: JSON = None
     found = []
     for index, step in enumerate(done):
-        evaluation, memories = evaluator.evaluate(request(step, index, memories, mine(index) if own else ()))
-        found.append(evaluation)
+        injected = INJECTED if index > 2 else ()
+        told = injected[-1].step if injected else None
+        account = observe(step, account, index, ROLES)
+        patience = after_step(patience, index, told, dead=account.did.dead)
+        result = account.actions[-1].exact if account.actions else 0
+        sightings = gather(step, index, result, sightings, ROLES)
+        observed = mine(index) if own else ()
+        found.append(
+            Evaluate(
+                step=step,
+                index=index,
+                memories={} if sightings is None else {OWN_MEMORY: sightings},
+                injected=injected,
+                task=TASK,
+                profile="coding",
+                weights={**WEIGHTS["coding"], **({"mine": 0.0} if own else {})},
+                account=account,
+                patience=patience,
+                observed=observed,
+                run_id="run-1",
+            )
+        )
     return found
 
 
@@ -96,170 +117,237 @@ def mine(index: int) -> Observed:
     return (("mine", 0.9 if index % 3 == 2 else 0.0, {"count": index}, (index,)),)
 
 
+def locally(asked: Evaluate) -> Evaluation:
+    return LocalEvaluator(ROLES, TYPES).evaluate(asked)[0]
+
+
 def over_the_wire(body: EvaluateRequest) -> EvaluateResponse:
     """Both bodies as JSON, as they travel."""
     received = EvaluateRequest.model_validate(json.loads(body.model_dump_json(exclude_none=True)))
-    sent = json.dumps(Evaluations(SEAL).answer(received, org=ORG).model_dump(), allow_nan=False)
+    sent = json.dumps(Evaluations().answer(received).model_dump(), allow_nan=False)
     return EvaluateResponse.model_validate_json(sent)
 
 
-def one_by_one(
-    done: Sequence[Step], *, start: int = 0, memory: Any = None, own: bool = False
-) -> list[tuple[Evaluation, Any]]:
-    """Each step's evaluation by a server, with the memory that travels on."""
-    found = []
-    for index, step in enumerate(done, start):
-        asked = request(step, index, {SERVER_MEMORY: memory}, mine(index) if own else ())
-        answer = over_the_wire(evaluate_request(asked, failure_types=TYPES))
-        assert answer.partial is False
-        memory = answer.memory
-        found.append((answer.evaluation(), memory))
-    return found
+def sent(asked: Evaluate) -> EvaluateRequest:
+    return evaluate_request(asked, tool_roles=ROLES, failure_types=TYPES)
 
 
-def at_once(done: Sequence[Step]) -> Evaluation:
-    last = evaluate_request(request(done[-1], len(done) - 1, {}))
-    whole = last.model_copy(update={"from_step": 0, "steps": [WireStep.of(step) for step in done]})
-    return over_the_wire(whole).evaluation()
+def whole(done: Sequence[Step]) -> EvaluateRequest:
+    """The body of a client that sends all steps, and no account."""
+    changes = {"from_step": 0, "steps": [WireStep.of(step) for step in done], "account": None, "sightings": None}
+    return sent(requests(done)[-1]).model_copy(update={**changes, "patience": CHECKED})
 
 
 @quick
-@given(runs)
-@example([LOOP] * 12)
-def test_each_way_to_evaluate_a_run_gives_the_same(done: list[Step]) -> None:
-    expected = locally(done)
-    assert [evaluation for evaluation, _ in one_by_one(done)] == expected
-    assert at_once(done) == expected[-1]
+@given(runs, st.booleans())
+@example([LOOP] * 12, False)
+@example(LISTED, False)
+def test_each_way_to_evaluate_a_run_gives_the_same(done: list[Step], own: bool) -> None:
+    asked = requests(done, own=own)
+    answers = [over_the_wire(sent(one)) for one in asked]
+    assert [answer.evaluation() for answer in answers] == [locally(one) for one in asked]
+    assert not any(answer.partial for answer in answers)
+    if not own:
+        assert over_the_wire(whole(done)).evaluation() == locally(asked[-1])
 
 
-@quick
-@given(runs)
-@example([LOOP] * 12)
-def test_a_monitor_of_the_client_changes_nothing_but_its_part(done: list[Step]) -> None:
-    assert [evaluation for evaluation, _ in one_by_one(done, own=True)] == locally(done, own=True)
+def test_the_runs_of_these_tests_are_spoken_of() -> None:
+    loop, listed = ([locally(one) for one in requests(done)] for done in ([LOOP] * 12, LISTED))
+    assert any(evaluation.inject for evaluation in loop)
+    assert any("cellar.txt" in (evaluation.intervention_text or "") for evaluation in listed)
 
 
-@quick
-@given(runs, runs, runs)
-@example([LOOP] * 3, [LOOP] * 6, [Step(thought="Done.")])
-def test_two_forks_of_a_run_are_exact(before: list[Step], one: list[Step], other: list[Step]) -> None:
-    start = len(before)
-    memory = one_by_one(before)[-1][1]
-    branches = [one_by_one(branch, start=start, memory=memory) for branch in (one, other)]
-    for branch, done in zip(branches, (one, other), strict=True):
-        assert [evaluation for evaluation, _ in branch] == locally([*before, *done])[start:]
-
-
-def test_the_loop_of_these_tests_is_one_that_monitors_speak_of() -> None:
-    assert any(evaluation.inject for evaluation in locally([LOOP] * 12))
-
-
-# --- whose memory it is
-
-
-def answered(memory: Any, *, index: int = 1, run_id: str = RUN, org: str = ORG, seal: Seal = SEAL) -> EvaluateResponse:
-    body = evaluate_request(request(LOOP, index, {SERVER_MEMORY: memory}))
-    return Evaluations(seal).answer(body.model_copy(update={"run_id": run_id}), org=org)
-
-
-SEALED: dict[str, Any] = answered(None, index=0).memory
-UNKNOWN = answered(None)
-"""The answer to step 1 without a memory of step 0."""
-
-
-def test_a_memory_is_of_a_version_an_org_a_run_and_its_steps() -> None:
-    assert set(SEALED) == {"version", "org", "of", "memories", "mac"}
-    assert (SEALED["version"], SEALED["org"]) == (MEMORY_VERSION, ORG)
-    assert SEALED["of"] == {"run_id": RUN, "steps": 1}
-    assert (answered(SEALED).partial, UNKNOWN.partial) == (False, True)
-
-
-@quick
-@given(runs)
-@example([LOOP] * 12)
-def test_a_client_without_floats_of_whole_numbers_returns_a_memory_as_it_was(done: list[Step]) -> None:
-    def as_in_javascript(value: Any) -> Any:
-        return json.loads(
-            json.dumps(value), parse_float=lambda text: float(text) if float(text) % 1 else int(float(text))
-        )
-
-    (_, memory) = one_by_one(done)[-1]
-    assert answered(as_in_javascript(memory), index=len(done)) == answered(memory, index=len(done))
-    assert answered(as_in_javascript(memory), index=len(done)).partial is False
-
-
-@pytest.mark.parametrize(
-    ("body", "error"),
-    [
-        ({"steps": [{}] * (MAX_SENT + 1)}, "steps"),
-        ({"steps": [{"action": "run"}], "from_step": 10**19}, "from_step"),
-        ({"steps": [{}], "tool_roles": {f"tool {at}": "read" for at in range(5_000)}}, "tool_roles"),
-    ],
-)
-def test_what_would_keep_a_server_busy_or_full_is_refused(body: dict[str, Any], error: str) -> None:
-    with pytest.raises((ValidationError, ConfigError), match=error):
-        Evaluations(SEAL).answer(EvaluateRequest.model_validate(body), org=ORG)
-
-
-def test_the_order_of_keys_does_not_matter() -> None:
-    assert answered(dict(reversed(SEALED.items()))).partial is False
-
-
-@pytest.mark.parametrize(
-    "memory",
-    [
-        {**SEALED, "memories": SEALED["memories"].replace("0", "1", 1)},
-        {**SEALED, "memories": json.loads(SEALED["memories"])},
-        {**SEALED, "of": {"run_id": RUN, "steps": 0}},
-        {**SEALED, "version": MEMORY_VERSION + 1},
-        {**SEALED, "org": "theirs"},
-        {**SEALED, "more": 1},
-        {**SEALED, "mac": SEALED["mac"][::-1]},
-        {**SEALED, "mac": "żółć"},
-        {**SEALED, "mac": None},
-        {name: value for name, value in SEALED.items() if name != "mac"},
-        {**SEALED, "memories": {"semantic_loop": "\ud800"}},
-        {**SEALED, "memories": {"semantic_loop": float("nan")}},
-        {**SEALED, "memories": {1: "a", "b": "c"}},
-        {},
-        [],
-        "memory",
-        7,
-    ],
-)  # fmt: skip
-def test_a_forged_memory_is_dropped(memory: Any) -> None:
-    assert answered(memory) == UNKNOWN
-
-
-def test_a_memory_is_dropped_under_another_secret_org_or_run() -> None:
-    assert answered(SEALED, seal=Seal(b"another secret")).partial is True
-    assert answered(SEALED, org="theirs").partial is True
-    assert answered(SEALED, run_id="run-2").partial is True
-
-
-def test_a_memory_of_later_steps_is_dropped() -> None:
-    (_, later) = one_by_one([LOOP] * 3)[-1]
-    assert later["of"]["steps"] == 3
-    assert answered(later, index=2) == answered(None, index=2)
-    assert answered(later, index=3).partial is False
-
-
-def test_a_step_without_an_evaluation_is_a_gap_as_in_this_process() -> None:
-    evaluator, expected = LocalEvaluator(shipped()), Evaluation()
-    memories: Memories = {}
-    for index in (0, 1, 4):
-        expected, memories = evaluator.evaluate(request(LOOP, index, memories))
-    (_, memory) = one_by_one([LOOP] * 2)[-1]
-    ((found, _),) = one_by_one([LOOP], start=4, memory=memory)
-    assert found == expected
-
-
-def test_a_dropped_memory_begins_anew() -> None:
-    begun = answered("forged", index=5)
-    assert begun.partial is True
-    assert answered(begun.memory, index=6).partial is False
+def test_only_the_steps_before_an_unknown_past_make_an_answer_partial() -> None:
+    request = whole([LOOP] * 3)
+    assert not over_the_wire(request).partial
+    assert over_the_wire(request.model_copy(update={"from_step": 4})).partial
 
 
 def test_an_empty_trajectory_is_quiet() -> None:
-    quiet = Evaluations(SEAL).answer(EvaluateRequest(steps=[]), org=ORG)
+    quiet = Evaluations().answer(EvaluateRequest(steps=[]))
     assert (quiet.evaluation(), quiet.partial) == (Evaluation(), False)
+
+
+def test_every_step_of_a_trajectory_may_be_the_last_in_time() -> None:
+    observed = []
+
+    def go_on() -> None:
+        observed.append(1)
+        if len(observed) == 3:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        Evaluations().answer(whole([LOOP] * 9), go_on=go_on)
+    assert len(observed) == 3
+
+
+# --- what no client has made
+
+LAST = requests([LOOP] * 6)[-1]
+BODY: dict[str, Any] = json.loads(sent(LAST).model_dump_json(exclude_none=True))
+HUGE = 10**4_000
+"""A number of nearly as many digits as JSON is read with."""
+
+
+def changed(field: str, value: Any) -> dict[str, Any]:
+    """Return the body with one value replaced; `field` is its path, such as "account.did.letter"."""
+    body: dict[str, Any] = json.loads(json.dumps(BODY))
+    *path, name = field.split(".")
+    at = body
+    for part in path:
+        at = at[part]
+    at[name] = value
+    return body
+
+
+HOSTILE: list[tuple[str, Any]] = [
+    ("account", []),
+    ("account.letters", "A" * 25),
+    ("account.letters", "AAX"),
+    ("account.letters", None),
+    ("account.did.letter", "a"),
+    ("account.did.due", "now"),
+    ("account.did", []),
+    ("account.actions", [[0] * 7] * 33),
+    ("account.actions", [[0] * 6]),
+    ("account.actions", [[0] * 8]),
+    ("account.actions", [[-1, 0, 0, 0, 0, 0, 0]]),
+    ("account.actions", [[0, HUGE, 0, 0, 0, 0, 0]]),
+    ("account.actions", [["x"] * 7]),
+    ("account.actions", [[1.5] * 7]),
+    ("account.changes", [0] * 65),
+    ("account.changes", [-HUGE]),
+    ("account.vain", [[1, 2]] * 7),
+    ("account.vain", [[1, 2, 3]]),
+    ("account.vain", [[1, HUGE]]),
+    ("account.ids", [[1]] * 4),
+    ("account.ids", [[HUGE]]),
+    ("account.ids", [["x"]]),
+    ("account.items", "A" * 644),
+    ("account.items", "ż"),
+    ("account.items", "AAA"),
+    ("account.items", "AA=="),
+    ("account.mark", -1),
+    ("account.steps", HUGE),
+    ("account.edits", HUGE),
+    ("account.turn", HUGE),
+    ("account.user", HUGE),
+    ("account.check", [0, 0, 0, True, HUGE]),
+    ("account.check", "red"),
+    ("account.series", [[HUGE], 0, 0]),
+    ("account.series", [[0], 0, HUGE]),
+    ("patience", "3 of 5"),
+    ("patience.rung", "9 of 9"),
+    ("patience.rung", "often"),
+    ("patience.offset", 2),
+    ("patience.offset", -2),
+    ("patience.counts", [[0, 0, 0]]),
+    ("patience.counts", [[0, 0, HUGE]] * 7),
+    ("patience.window", HUGE),
+    ("patience.since", -2),
+    ("patience.alone", HUGE),
+    ("steps", []),
+    ("steps", [{}, {}]),
+    ("steps", [{}] * (MAX_SENT + 1)),
+    ("from_step", 10**19),
+    ("run_id", "x" * 300),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), HOSTILE, ids=range(len(HOSTILE)))
+def test_what_no_client_has_made_is_refused_by_name(field: str, value: Any) -> None:
+    with pytest.raises((ValidationError, ConfigError)) as refused:
+        Evaluations().answer(EvaluateRequest.model_validate(changed(field, value)))
+    assert field.split(".")[0] in str(refused.value)
+
+
+def test_a_trajectory_with_a_patience_of_another_form_is_refused() -> None:
+    body = {"steps": [{}], "patience": {"counts": [[0, 0, 0]] * 3}}
+    with pytest.raises(ValidationError, match=r"patience\.counts has 3 items, not one for each of the 7 rungs"):
+        Evaluations().answer(EvaluateRequest.model_validate(body))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+SPOKEN = requests(LISTED)[-1]
+SIGHTINGS: dict[str, Any] = dict(SPOKEN.memories[OWN_MEMORY])  # type: ignore[arg-type]  # an object
+WITHOUT = locally(replace(SPOKEN, memories={}))
+
+
+@quick
+@given(st.sampled_from([*SIGHTINGS]), st.integers(0, 8), json_values)
+def test_any_sightings_are_answered(field: str, at: int, value: Any) -> None:
+    given_rows = SIGHTINGS[field]
+    rows = [[*row[:at], value, *row[at + 1 :]] for row in given_rows] if isinstance(given_rows, list) else value
+    for sightings in ({**SIGHTINGS, field: value}, {**SIGHTINGS, field: rows}, value):
+        request = sent(SPOKEN).model_copy(update={"sightings": sightings})
+        assert Evaluations().answer(request).evaluation().fired == WITHOUT.fired
+
+
+def deep(levels: int) -> Any:
+    return [] if levels == 0 else [deep(levels - 1)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda given: [],
+        lambda given: "seen",
+        lambda given: deep(200),
+        lambda given: {**given, "shown": None},
+        lambda given: {**given, "shown": [row[:4] for row in given["shown"]]},
+        lambda given: {**given, "shown": [[*row, 5] for row in given["shown"]]},
+        lambda given: {**given, "uses": [row[:6] for row in given["uses"]]},
+        lambda given: {**given, "uses": [[*row, "x"] for row in given["uses"]]},
+        lambda given: {**given, "used": "A"},
+        lambda given: {**given, "used": "AAAA"},
+        lambda given: {**given, "used": 5},
+        lambda given: {**given, "last": "now"},
+        lambda given: {**given, "after": HUGE},
+        lambda given: {**given, "shown": [[*row, "x" * 9_000] for row in given["shown"]]},
+        lambda given: {**given, "shown": [[*row, "\ud800"] for row in given["shown"]]},
+    ],
+)
+def test_sightings_that_cannot_be_read_are_dropped(change: Callable[[dict[str, Any]], Any]) -> None:
+    request = sent(SPOKEN).model_copy(update={"sightings": change(SIGHTINGS)})
+    assert Evaluations().answer(request).evaluation() == WITHOUT != locally(SPOKEN)
+
+
+@quick
+@given(st.integers(0, 40), st.text("ABCDabcd.", max_size=24), st.sampled_from(["", *"ABCD"]), st.data())
+def test_any_account_of_the_right_form_is_answered(index: int, letters: str, letter: str, data: st.DataObject) -> None:
+    numbers = st.integers(0, 5) | st.just(2**53 - 1)
+    step = st.integers(0, index)
+    account = {
+        "letters": letters,
+        "did": {
+            "letter": letter,
+            "due": data.draw(st.sampled_from(["", "check", "series"])),
+            "finished": data.draw(st.booleans()),
+            "waiting": data.draw(st.booleans()),
+        },
+        "actions": data.draw(st.lists(st.tuples(step, *[numbers] * 6), max_size=32)),
+        "vain": data.draw(st.lists(st.tuples(numbers, numbers), max_size=6)),
+        "check": data.draw(st.none() | st.tuples(step, numbers, numbers, st.booleans(), numbers, numbers, numbers)),
+        "series": [[], 0, data.draw(numbers)],
+        "mark": data.draw(step),
+        "steps": data.draw(numbers),
+        "edits": data.draw(numbers),
+        "ran": True,
+    }
+    body = {
+        **BODY,
+        "account": account,
+        "from_step": index,
+        "steps": [WireStep.of(data.draw(steps)).model_dump()],
+        "injected": [],
+    }
+    answer = Evaluations().answer(EvaluateRequest.model_validate(json.loads(json.dumps(body))))
+    assert EvaluateResponse.model_validate_json(answer.model_dump_json()) == answer
+
+
+def test_the_rung_of_these_tests_is_one() -> None:
+    assert rung_of(CHECKED.rung).name == CHECKED.rung

@@ -150,7 +150,6 @@ def test_an_answer_that_is_not_gzip_is_the_truth(api: ScriptedRbApi) -> None:
         ("unknown fired", lambda answer: {*answer["fired"]} - {*answer["scores"]}),
         ("wrong types", lambda answer: answer["scores"] == 7 and answer["composite"] == ["wrong"]),
         ("long text", lambda answer: answer["inject"] and len(answer["intervention_text"]) == 100_000),
-        ("big memory", lambda answer: len(json.dumps(answer["memory"])) > 100_000),
     ],
 )
 def test_a_lie_in_one_field_is_json(api: ScriptedRbApi, lie: Lie, seen: Any) -> None:
@@ -170,17 +169,10 @@ def test_a_restart_keeps_the_port_and_closes_connections(api: ScriptedRbApi) -> 
     before = api.url
     with connection(api) as client:
         told(client, "GET", "/health")
-        api.restart(new_secret=False)
+        api.restart()
         with pytest.raises((HTTPException, OSError)):
             told(client, "GET", "/health")
     assert (api.url, post(api, EVALUATE, {"steps": []})[0]) == (before, 200)
-
-
-@pytest.mark.parametrize("new_secret", [False, True])
-def test_memories_outlast_a_restart_but_not_a_new_secret(api: ScriptedRbApi, new_secret: bool) -> None:
-    memory = evaluated(api)["memory"]
-    api.restart(new_secret=new_secret)
-    assert evaluated(api, from_step=1, memory=memory)["partial"] is new_secret
 
 
 def test_requests_of_many_threads_are_all_answered(api: ScriptedRbApi) -> None:

@@ -37,22 +37,19 @@ def test_a_route_is_served_with_and_without_its_version(api: ScriptedRbApi, path
     assert (status, set(answer["scores"]) > {"semantic_loop"}, answer["partial"]) == (200, True, False)
 
 
-def test_a_whole_trajectory_in_flat_steps_is_evaluated_without_a_memory(api: ScriptedRbApi) -> None:
-    assert evaluated(api, steps=[LOOP] * 6)["fired"][0] == "semantic_loop"
+def test_a_whole_trajectory_in_flat_steps_is_evaluated_without_an_account(api: ScriptedRbApi) -> None:
+    answer = evaluated(api, steps=[LOOP] * 6)
+    assert (answer["fired"], answer["inject"], answer["partial"]) == (["semantic_loop"], True, False)
 
 
-def test_one_step_is_evaluated_with_the_memory_of_those_before(api: ScriptedRbApi) -> None:
-    answer: dict[str, Any] = {"memory": None}
-    for index in range(6):
-        answer = evaluated(api, from_step=index, memory=answer["memory"])
-    whole = evaluated(api, steps=[LOOP] * 6)
-    assert answer == whole
+def test_one_step_of_several_is_partial_without_an_account(api: ScriptedRbApi) -> None:
+    answer = evaluated(api, from_step=5)
+    assert (answer["fired"], answer["partial"]) == ([], True)
 
 
 def test_the_settings_of_a_request_are_used(api: ScriptedRbApi) -> None:
-    calm = {"fires": {"semantic_loop": 1.0}}
-    fired = [evaluated(api, steps=[LOOP] * 2, calibration=given)["fired"] for given in (None, calm)]
-    assert fired == [["semantic_loop"], []]
+    told = [evaluated(api, steps=[LOOP] * 3, patience={"rung": rung})["inject"] for rung in ("2 of 3", "4 of 5")]
+    assert told == [True, False]
     weights = evaluated(api, steps=[LOOP] * 6, weights={"semantic_loop": 0.0})
     assert weights["composite"] < evaluated(api, steps=[LOOP] * 6)["composite"]
 
@@ -61,7 +58,6 @@ def test_an_observed_monitor_joins_the_scores_and_its_failure_type_the_answer(ap
     own = {"name": "mine", "score": 0.9, "evidence": [0], "failure_type": "my trouble"}
     answer = evaluated(api, observed=[own])
     assert (answer["scores"]["mine"], answer["fired"], answer["failure_type"]) == (0.9, ["mine"], "my trouble")
-    assert "mine" not in json.loads(answer["memory"]["memories"])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +66,6 @@ def test_an_observed_monitor_joins_the_scores_and_its_failure_type_the_answer(ap
         ({"from_step": -1}, "from_step"),
         ({"steps": "none"}, "steps"),
         ({"weights": {"no_such_monitor": 0.5}}, "weights"),
-        ({"calibration": {"fires": {"semantic_loop": 7}}}, "calibration"),
         ({"tool_roles": {"run": "no such role"}}, "tool_roles"),
         ({"observed": [{"name": "semantic_loop", "score": 0.5}]}, "observed"),
         ({"observed": [{"name": "_suite", "score": 0.5}]}, "observed"),
@@ -81,7 +76,8 @@ def test_an_observed_monitor_joins_the_scores_and_its_failure_type_the_answer(ap
         ({"observed": [{"name": "m" * 300, "score": 0.5}]}, "observed.name"),
         ({"observed": [{"name": "mine", "score": 0.5, "failure_type": "\ud800"}]}, "observed.failure_type"),
         ({"run_id": "run \ud800"}, "run_id"),
-        ({"own_level": {"name": "own", "thresholds": {"composite": 2}}}, "own_level"),
+        ({"patience": {"rung": "9 of 9"}}, "patience.rung"),
+        ({"account": {"letters": "A" * 99}}, "account.letters"),
     ],
 )
 def test_an_invalid_field_is_named(api: ScriptedRbApi, body: dict[str, Any], named: str) -> None:
@@ -172,7 +168,8 @@ def test_a_limit_has_bounds(api: ScriptedRbApi, limit: str) -> None:
     assert ask(api, "GET", f"/monitor/runs?limit={limit}")[0] == 422
 
 
-SUMMARY = {"agent_name": "a b", "task_profile": "qa", "run_id": "r1", "summary": {"composite": 0.4}}
+COUNTS = {"reached": [1] * 7, "needless": [0] * 7, "checks": True}
+SUMMARY = {"agent_name": "a b", "task_profile": "qa", "run_id": "r1", "summary": COUNTS}
 
 
 def test_the_profile_of_an_agent_is_that_of_its_org() -> None:
@@ -180,7 +177,7 @@ def test_the_profile_of_an_agent_is_that_of_its_org() -> None:
         assert post(api, "/monitor/agents/profile", SUMMARY) == (200, {"stored": True})
         assert post(api, "/v1/monitor/agents/profile", {**SUMMARY, "run_id": "r2"}) == (200, {"stored": True})
         asked = "/v1/monitor/agents/profile?agent_name=a%20b&task_profile=qa&but=r2"
-        assert ask(api, "GET", asked) == (200, {"summaries": [{"composite": 0.4}]})
+        assert ask(api, "GET", asked) == (200, {"summaries": [COUNTS]})
         assert ask(api, "GET", asked, headers={"Authorization": "Bearer rbk_other"}) == (200, {"summaries": []})
         api.forget()
         assert ask(api, "GET", asked) == (200, {"summaries": []})
@@ -188,7 +185,7 @@ def test_the_profile_of_an_agent_is_that_of_its_org() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"agent_name": ""}, {"task_profile": None}, {"run_id": 5}, {"summary": {}}, {"summary": {"composite": 2}}],
+    [{"agent_name": ""}, {"task_profile": None}, {"run_id": 5}, {"summary": {}}, {"summary": {"composite": 0.4}}],
 )
 def test_a_summary_that_is_none_is_refused(api: ScriptedRbApi, wrong: dict[str, Any]) -> None:
     assert post(api, "/monitor/agents/profile", {**SUMMARY, **wrong})[0] == 422

@@ -1,9 +1,8 @@
-"""Evaluates steps with an org's own profiles, and caches results for clients that send all steps each time."""
+"""Evaluates steps with an org's own profiles."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import threading
 import time
@@ -13,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
@@ -22,7 +20,7 @@ from reasonblocks.types import Note
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse
 
 from .errors import ApiError, StorageUnavailable
-from .serving import DEFAULT_PROFILE, Evaluations, Seal
+from .serving import DEFAULT_PROFILE, Evaluations
 from .storage import Storage
 from .values import ProfileRow
 
@@ -32,12 +30,6 @@ INLINE_STEPS = 8
 """The most steps that are evaluated on the event loop, which takes 3 ms."""
 INLINE_BYTES = 64_000
 """Bytes of the largest body that is evaluated there. A body with thousands of tool calls takes 30 ms."""
-CHUNK = 64
-"""Steps that are evaluated between checks of the client's deadline, and the most that are hashed on the event loop."""
-ENTRIES, ENTRY_BYTES = 4_096, 16_000_000
-"""The size of the cache of memories."""
-OVERHEAD_BYTES = 600
-"""The approximate bytes of an entry without its memories."""
 PROFILES_S = 5.0
 """Seconds for which an org's profiles are cached."""
 PROFILES_WAIT_S = 0.25
@@ -48,62 +40,13 @@ ORGS = 1_000
 """Orgs whose profiles are cached."""
 
 
-class Memories:
-    """The memories of runs whose clients send all steps each time, by the digest of the steps. Thread-safe."""
-
-    def __init__(self, entries: int = ENTRIES, size: int = ENTRY_BYTES) -> None:
-        self._lock = threading.Lock()
-        self._most, self._most_size = entries, size
-        self._entries: OrderedDict[bytes, Mapping[str, Any]] = OrderedDict()
-        self._size = 0
-
-    def get(self, key: bytes) -> Mapping[str, Any] | None:
-        with self._lock:
-            if found := self._entries.get(key):
-                self._entries.move_to_end(key)
-            return found
-
-    def put(self, key: bytes, sealed: Mapping[str, Any]) -> None:
-        with self._lock:
-            if key in self._entries:
-                return
-            self._entries[key] = sealed
-            self._size += _size(sealed)
-            while len(self._entries) > self._most or self._size > self._most_size:
-                self._size -= _size(self._entries.popitem(last=False)[1])
-
-
-def _size(sealed: Mapping[str, Any]) -> int:
-    return OVERHEAD_BYTES + len(sealed["memories"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ask:
-    """A request whose first steps the cache may have. `keys` are the digests after each step, if it may be cached."""
-
-    request: EvaluateRequest
-    keys: Sequence[bytes] = ()
-
-    def after(self, known: int, memory: Mapping[str, Any]) -> _Ask:
-        """Return the request without its first `known` steps."""
-        changes = {"steps": self.request.steps[known:], "from_step": known, "memory": memory}
-        return _Ask(request=self.request.model_copy(update=changes), keys=self.keys)
-
-
 class OrgEvaluations:
-    """The evaluations of a worker; those of many steps run in `pool`. Thread-safe, for one event loop."""
+    """The evaluations of a worker; those of many steps run in `pool`. For one event loop."""
 
     def __init__(
-        self,
-        secret: bytes,
-        storage: Storage,
-        pool: ThreadPoolExecutor,
-        *,
-        entries: int = ENTRIES,
-        clock: Callable[[], float] = time.monotonic,
+        self, storage: Storage, pool: ThreadPoolExecutor, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._evaluations, self._pool = Evaluations(Seal(secret)), pool
-        self._memories = Memories(entries=entries)
+        self._evaluations, self._pool = Evaluations(), pool
         self.profiles = Profiles(storage, clock)
 
     async def answer(
@@ -120,79 +63,16 @@ class OrgEvaluations:
         Few steps are evaluated on the event loop, and more in a thread; so are those of a body of a large `size`.
         """
         request = await self.profiles.applied(org, request)
-        if len(request.steps) <= CHUNK and size <= INLINE_BYTES:
-            ask = self._known(org, request)
-            if len(ask.request.steps) <= INLINE_STEPS:
-                return self._answer(ask, org, notes)
-        in_thread = partial(self._in_chunks, org, request, notes, ends)
+        if len(request.steps) <= INLINE_STEPS and size <= INLINE_BYTES:
+            return self._evaluations.answer(request, notes=notes)
+        go_on = partial(_check, ends)
+        in_thread = partial(self._evaluations.answer, request, notes=notes, go_on=go_on)
         return await asyncio.get_running_loop().run_in_executor(self._pool, in_thread)
-
-    def _in_chunks(
-        self, org: str, request: EvaluateRequest, notes: Sequence[Note], ends: float | None
-    ) -> EvaluateResponse:
-        """Evaluate many steps. If the client gives up, its next request continues after the finished chunks."""
-        _check(ends)
-        ask = self._known(org, request)
-        while ask.keys and len(ask.request.steps) > CHUNK:
-            _check(ends)
-            first = ask.request.model_copy(update={"steps": ask.request.steps[:CHUNK]})
-            done = self._answer(_Ask(request=first, keys=ask.keys), org, ())
-            ask = _rest(ask, done.memory)
-        _check(ends)
-        return self._answer(ask, org, notes)
-
-    def _known(self, org: str, request: EvaluateRequest) -> _Ask:
-        """Return the request without the steps that the cache has."""
-        keys = _keys(org, request)
-        ask = _Ask(request=request, keys=keys)
-        for known in range(len(keys) - 1, 0, -1):  # the last step is evaluated in any case
-            if memory := self._memories.get(keys[known - 1]):
-                return ask.after(known, memory)
-        return ask
-
-    def _answer(self, ask: _Ask, org: str, notes: Sequence[Note]) -> EvaluateResponse:
-        answer = self._evaluations.answer(ask.request, org=org, notes=notes)
-        if ask.keys:
-            self._memories.put(ask.keys[ask.request.from_step + len(ask.request.steps) - 1], answer.memory)
-        return answer
-
-
-def _rest(ask: _Ask, memory: Mapping[str, Any]) -> _Ask:
-    start = ask.request.from_step + CHUNK
-    changes = {"steps": ask.request.steps[CHUNK:], "from_step": start, "memory": memory}
-    return _Ask(request=ask.request.model_copy(update=changes), keys=ask.keys)
 
 
 def _check(ends: float | None) -> None:
     if ends is not None and time.monotonic() >= ends:
         raise ApiError(503, "the evaluation did not end within the client's deadline", {"Retry-After": "1"})
-
-
-def sends_all(request: EvaluateRequest) -> bool:
-    """Return True for a client that sends all steps each time and keeps no memory, as older clients do."""
-    is_whole = request.memory is None and request.from_step == 0 and not request.observed
-    return is_whole and (len(request.steps) > 1 or "injected" not in request.model_fields_set)
-
-
-_OF_SETTINGS = {"task_profile", "weights", "task", "tool_roles", "calibration", "own_level", "run_id"}
-"""The fields, other than the steps, on which the memories depend."""
-
-
-def _keys(org: str, request: EvaluateRequest) -> list[bytes]:
-    """Return the digest of the steps up to each one. Empty for a request that is not cached."""
-    if not request.steps or not sends_all(request):
-        return []
-    try:
-        settings = request.model_dump_json(include=_OF_SETTINGS)
-        texts = [step.model_dump_json().encode() for step in request.steps]
-    except ValueError:  # an unpaired surrogate, which UTF-8 cannot encode
-        return []
-    chain = hashlib.sha256(f"{len(org)}:{org}{settings}".encode("utf-8", "surrogatepass")).digest()
-    keys = []
-    for text in texts:
-        chain = hashlib.sha256(chain + text).digest()
-        keys.append(chain)
-    return keys
 
 
 @dataclass(slots=True, kw_only=True)
@@ -217,12 +97,9 @@ class Profiles:
             if request.task_profile not in WEIGHTS:
                 self._note_unknown(org, request.task_profile)
             return request
-        changes: dict[str, Any] = {}
-        if request.weights is None and profile.weights:
-            changes["weights"] = dict(profile.weights)
-        if request.calibration is None and profile.calibration is not None:
-            changes["calibration"] = profile.calibration
-        return request.model_copy(update=changes) if changes else request
+        if request.weights is not None or not profile.weights:
+            return request
+        return request.model_copy(update={"weights": dict(profile.weights)})
 
     async def _of(self, org: str) -> Mapping[str, ProfileRow]:
         known = self._orgs.get(org)

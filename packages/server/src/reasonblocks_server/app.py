@@ -31,7 +31,7 @@ from .live import Live
 from .patterns import Patterns
 from .routes.stream import ends_streams
 from .server import Migrating, Server, Sweeping
-from .settings import Settings, secret_of
+from .settings import Settings
 from .storage import Storage
 from .threads import OrgThreads, store_of
 from .values import Scope
@@ -97,7 +97,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _opened(settings: Settings) -> Server:
-    secret = secret_of(settings)
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     threads_store = None if settings.threads_url is None else store_of(settings.threads_url)
     storage = Storage.open(
@@ -110,7 +109,7 @@ def _opened(settings: Settings) -> Server:
         settings=settings,
         storage=storage,
         auth=Auth(settings, storage),
-        evaluations=OrgEvaluations(secret, storage, pool),
+        evaluations=OrgEvaluations(storage, pool),
         takers=NoteTakers(storage),
         patterns=patterns,
         findings=Findings(settings, patterns.store),

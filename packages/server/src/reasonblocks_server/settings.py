@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,8 +9,6 @@ from typing import Any, Literal
 
 from reasonblocks.exceptions import ConfigError
 
-SECRET_BYTES = 32
-SECRET_FILE = "secret"
 DATABASE_FILE = "server.db"
 MAX_WORKERS = 64
 POSTGRES_URLS = ("postgresql://", "postgres://")
@@ -26,11 +22,9 @@ MAX_UNPACKED_BYTES = 8_000_000
 class Settings:
     """The settings of a server. Raises `ConfigError` for an invalid one.
 
-    - `data`: the data folder, which by default has the database, the patterns and the secret.
+    - `data`: the data folder, which by default has the database and the patterns.
     - `database_url`: `sqlite:///PATH` or `postgresql://...`; by default a file in `data`.
     - `qdrant_url`: the Qdrant server for the patterns; by default, a file in `data` has them.
-    - `secret`: the secret that signs the monitors' memory, at least 32 bytes and the same for all workers and hosts; by
-      default it is generated and stored in `data`.
     - `static_keys`: keys as `KEY` or `KEY@ORG`, with the scopes ingest, evaluate and read; without an org, a key
       belongs to the org "default".
     - `rate_per_second`, `burst`: the requests that each key may make, on average and at once, over all workers.
@@ -46,7 +40,6 @@ class Settings:
     database_url: str | None = field(default=None, repr=False)
     qdrant_url: str | None = field(default=None, repr=False)
     qdrant_api_key: str | None = field(default=None, repr=False)
-    secret: bytes | None = field(default=None, repr=False)
     static_keys: tuple[str, ...] = field(default=(), repr=False)
     rate_per_second: float = 200.0
     burst: int = 400
@@ -65,8 +58,6 @@ class Settings:
         _check_number("retention_days", self.retention_days, 1, 36_500)
         if self.sqlite_synchronous not in ("NORMAL", "FULL"):
             raise ConfigError("sqlite_synchronous", self.sqlite_synchronous, "must be NORMAL or FULL")
-        if self.secret is not None and len(self.secret) < SECRET_BYTES:
-            raise ConfigError("secret", f"{len(self.secret)} bytes", f"must have at least {SECRET_BYTES}")
         for given in self.static_keys:
             key, _, org = given.partition("@")
             if not key or not key.isascii() or not key.isprintable() or " " in key or ("@" in given and not org):
@@ -85,9 +76,9 @@ class Settings:
         """Return the settings from environment variables. Settings in `given` that are not None take precedence.
 
         The variables are `REASONBLOCKS_DATA`, `REASONBLOCKS_DATABASE_URL`, `QDRANT_URL`, `QDRANT_API_KEY`,
-        `REASONBLOCKS_SECRET`, `REASONBLOCKS_KEYS` (comma-separated), `RATE_LIMIT_PER_SEC`,
-        `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`, `REASONBLOCKS_WORKERS`, `REASONBLOCKS_SQLITE_SYNCHRONOUS`,
-        `REASONBLOCKS_RETENTION_DAYS` and `REASONBLOCKS_THREADS`.
+        `REASONBLOCKS_KEYS` (comma-separated), `RATE_LIMIT_PER_SEC`, `RATE_LIMIT_BURST`, `MAX_BODY_BYTES`,
+        `REASONBLOCKS_WORKERS`, `REASONBLOCKS_SQLITE_SYNCHRONOUS`, `REASONBLOCKS_RETENTION_DAYS` and
+        `REASONBLOCKS_THREADS`.
         """
         found: dict[str, Any] = {}
         for name, (variable, read) in _VARIABLES.items():
@@ -127,7 +118,6 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "database_url": ("REASONBLOCKS_DATABASE_URL", str),
     "qdrant_url": ("QDRANT_URL", str),
     "qdrant_api_key": ("QDRANT_API_KEY", str),
-    "secret": ("REASONBLOCKS_SECRET", str.encode),
     "static_keys": ("REASONBLOCKS_KEYS", _keys),
     "rate_per_second": ("RATE_LIMIT_PER_SEC", float),
     "burst": ("RATE_LIMIT_BURST", int),
@@ -138,31 +128,3 @@ _VARIABLES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "threads_url": ("REASONBLOCKS_THREADS", str),
 }
 assert {*_VARIABLES} == {field.name for field in fields(Settings)}
-
-
-def secret_of(settings: Settings) -> bytes:
-    """Return the secret. Generate it if it is missing; workers that start at the same time get the same one."""
-    if settings.secret is not None:
-        return settings.secret
-    path = settings.data / SECRET_FILE
-    if not path.exists():
-        _make(path)
-    found = path.read_bytes()
-    if len(found) < SECRET_BYTES:
-        raise ConfigError(
-            "secret", str(path), "the file is damaged: delete it (live runs then lose their monitors' memory)"
-        )
-    return found
-
-
-def _make(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(secrets.token_bytes(SECRET_BYTES))
-    try:
-        os.link(draft, path)  # fails if another worker was faster
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()

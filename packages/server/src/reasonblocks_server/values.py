@@ -163,11 +163,10 @@ class NoteRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRow:
-    """A task profile of an org: the monitors' weights, and possibly a calibration in the form of its TOML file."""
+    """A task profile of an org: the monitors' weights."""
 
     name: str
     weights: Mapping[str, float]
-    calibration: Body | None = None
     revision: int = 1
 
 

@@ -72,7 +72,8 @@ WAYS = (
         options={
             "task_profile": "pr_review",
             "weights": {"semantic_loop": 0.5},
-            "calibration": {"composite_fires": 0.2, "fires": {"semantic_loop": 0.3}, "own_level": True},
+            "calibration": {"difficulty_mean": 0.25},
+            "patience": "2 of 3",
             "tool_roles": {"bash": "test", "str_replace_editor": "edit"},
         },
     ),

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from struct import error as StructError
 from struct import pack, unpack
+from types import NoneType
 from typing import NamedTuple
 from zlib import crc32
 
@@ -139,13 +140,14 @@ def memory_in(given: object) -> JSON:
     """Return a memory that came from outside; None for one that `gather` cannot have made."""
     try:
         memory = storable(given, MAX_CHARS)
-        if not isinstance(memory, dict) or not all(map(_is_count, (count(memory, "last"), count(memory, "after")))):
+        if not isinstance(memory, dict) or not isinstance(memory.get("used"), (str, NoneType)):
             return None
         _unpacked(memory.get("used"))
     except (ValueError, StructError):
         return None
-    is_ours = _are_rows(memory.get("shown"), _LIST_ROW, str) and _are_rows(memory.get("uses"), _USE_ROW, int)
-    return memory if is_ours else None
+    is_ours = all(type(count(memory, name)) is int for name in ("last", "after"))
+    is_ours = is_ours and _are_rows(memory.get("shown"), _LIST_ROW, str)
+    return memory if is_ours and _are_rows(memory.get("uses"), _USE_ROW, int) else None
 
 
 _LIST_ROW: Sequence[type] = (int, str, int, int, str)
@@ -160,10 +162,6 @@ def _are_rows(given: JSON, head: Sequence[type], rest: type) -> bool:
         and all(type(value) is rest for value in row[len(head) :])
         for row in given
     )
-
-
-def _is_count(given: JSON) -> bool:
-    return type(given) is int
 
 
 def _lists(kept: Mapping[str, JSON]) -> list[_List]:

@@ -6,7 +6,6 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
@@ -16,7 +15,7 @@ from reasonblocks.util.secret import shown_url
 from reasonblocks_workbench.cli.files import placed
 
 from ..errors import StorageUnavailable
-from ..settings import DATABASE_FILE, Settings, secret_of
+from ..settings import DATABASE_FILE, Settings
 
 if TYPE_CHECKING:
     from ..storage import Storage
@@ -31,7 +30,7 @@ def add_database(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="FOLDER",
-        help=f"the folder of the database, the patterns and the secret ($REASONBLOCKS_DATA, else ${HOME}/{FOLDER}, "
+        help=f"the folder of the database and the patterns ($REASONBLOCKS_DATA, else ${HOME}/{FOLDER}, "
         f"else ~/.reasonblocks/{FOLDER})",
     )
     parser.add_argument(
@@ -43,11 +42,11 @@ def add_database(parser: ArgumentParser) -> None:
 
 
 def settings_of(arguments: Namespace, **given: Any) -> Settings:
-    """Return the settings with the secret, which is created if it is missing. Options override the environment."""
+    """Return the settings of a server that is started. Options override the environment."""
     settings = _read(arguments, **given)
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return replace(settings, secret=secret_of(settings))
+        return settings
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ReasonBlocksError(f"cannot write to {settings.data}: {reason}; --data names another folder") from error

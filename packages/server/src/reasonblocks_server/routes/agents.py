@@ -1,4 +1,4 @@
-"""Stores the summaries of agents' finished runs for a team: the usual values of each agent."""
+"""Stores the summaries of agents' finished runs for a team, from which the patience of each agent is learned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
-from reasonblocks.engine.own_level import summary_in
+from reasonblocks.monitors.patience import RUNGS
+from reasonblocks.monitors.profile import MOST, summary_in
 
 from ..auth import Caller
 from ..errors import ApiError
@@ -40,14 +41,22 @@ class Agents(BaseModel):
     agents: list[Agent]
 
 
+class Summary(BaseModel):
+    """A finished run: how often each rung of the patience was reached, how often for nothing, and if it checked."""
+
+    reached: list[int]
+    needless: list[int]
+    checks: bool
+
+
 class Summaries(BaseModel):
     """The summaries of an agent's newest finished runs, the newest last."""
 
-    summaries: list[dict[str, float]]
+    summaries: list[Summary]
 
 
 class SummaryGiven(Given):
-    """The summary of a finished run: the largest value of each measure, from 0 to 1."""
+    """The summary of a finished run."""
 
     agent_name: str = Field(min_length=1, max_length=200, pattern=NO_NUL)
     task_profile: str = Field(default="coding", max_length=200, pattern=NO_NUL)
@@ -80,8 +89,8 @@ def read_profile(
 ) -> Summaries:
     """Return the summaries of an agent's newest finished runs, without that of the run `but`."""
     found = server.storage.agents.read(caller.org_id, agent_name, task_profile, but)
-    summaries = [summary_in(given) for given in found]
-    return Summaries(summaries=[dict(summary) for summary in summaries if summary is not None])
+    summaries = [summary for given in found if (summary := summary_in(given)) is not None]
+    return Summaries(summaries=[Summary.model_validate(summary) for summary in summaries])
 
 
 @router.post("/monitor/agents/profile", responses=problems(400))
@@ -89,7 +98,8 @@ def add_summary(given: SummaryGiven, caller: Sender, server: Used) -> Stored:
     """Add or replace the summary of a run."""
     summary = summary_in(given.summary)
     if summary is None:
-        raise ApiError(422, "summary: must contain known measures only, each with a number from 0 to 1")
+        rule = f"reached and needless must have {len(RUNGS)} counts from 0 to {MOST}, and checks a boolean"
+        raise ApiError(422, f"summary: {rule}")
     server.storage.agents.add(
         caller.org_id, given.agent_name, given.task_profile, given.run_id, dict(summary), time.time()
     )

@@ -37,7 +37,7 @@ Evaluating = Annotated[Principal, Caller("evaluate")]
 
 @router.post("/monitors/evaluate", response_model=EvaluateResponse, responses=problems())
 async def evaluate(body: EvaluateRequest, request: Request, server: Used, caller: Evaluating) -> Response:
-    """Evaluate the newest completed step. The request has the sealed memory of the earlier steps, or all steps."""
+    """Evaluate the newest completed step. The request has the account of the run, or all steps."""
     ends = ends_of(request)
     notes = _notes(server, caller, body)
     size = int(request.headers.get("content-length", "0"))  # that of the unpacked body

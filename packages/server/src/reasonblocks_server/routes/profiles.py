@@ -1,14 +1,13 @@
-"""Lists the monitors, and stores the team's task profiles: the monitors' weights, and a calibration."""
+"""Lists the monitors, and stores the team's task profiles: the monitors' weights."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from reasonblocks.monitors.builtin import MONITORS, WEIGHTS, resolve_weights
-from reasonblocks.monitors.calibration import calibration_of
 
 from ..auth import Caller
 from ..errors import ApiError
@@ -41,13 +40,12 @@ class Scorers(BaseModel):
 class ProfileGiven(Given):
     """A task profile.
 
-    A monitor without a weight has that of the built-in profile of this name, or else of "coding". `calibration` has the
-    form of its TOML file. `revision` is that of the profile that it replaces, 0 for a new or a built-in one.
+    A monitor without a weight has that of the built-in profile of this name, or else of "coding". `revision` is that of
+    the profile that it replaces, 0 for a new or a built-in one.
     """
 
     name: str = Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")
     weights: dict[str, Weight] = Field(default_factory=dict)
-    calibration: dict[str, Any] | None = None
     revision: int = Field(default=BUILT_IN, ge=0, le=2**31 - 1)
 
 
@@ -58,7 +56,6 @@ class Profile(BaseModel):
 
     name: str
     weights: dict[str, float]
-    calibration: dict[str, Any] | None
     revision: int
 
 
@@ -78,10 +75,7 @@ def list_scorers(caller: Reader, server: Used) -> Scorers:
 def list_profiles(caller: Reader, server: Used) -> Profiles:
     """List the task profiles, including the built-in ones."""
     own = {row.name: Profile.model_validate(row) for row in server.storage.profiles.list(caller.org_id)}
-    built_in = {
-        name: Profile(name=name, weights=dict(weights), calibration=None, revision=BUILT_IN)
-        for name, weights in WEIGHTS.items()
-    }
+    built_in = {name: Profile(name=name, weights=dict(weights), revision=BUILT_IN) for name, weights in WEIGHTS.items()}
     return Profiles(profiles=list({**built_in, **own}.values()))
 
 
@@ -91,10 +85,7 @@ def put_profile(given: ProfileGiven, caller: Admin, server: Used) -> Profile:
     check_whole_org(caller)
     base = given.name if given.name in WEIGHTS else DEFAULT_PROFILE
     weights = resolve_weights(base, given.weights)
-    calibration_of(given.calibration)
-    row = server.storage.profiles.put(
-        caller.org_id, given.name, weights, given.calibration, revision=given.revision or None
-    )
+    row = server.storage.profiles.put(caller.org_id, given.name, weights, revision=given.revision or None)
     if row is None:
         raise ApiError(412, f"the profile {given.name!r} does not have the revision {given.revision}")
     server.audit(caller, "profile.put", f"{row.name} revision {row.revision}")

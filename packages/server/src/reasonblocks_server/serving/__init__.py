@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ._evaluations import DEFAULT_PROFILE, MEMORY_VERSION, Evaluations, Seal, retrieved, scored
+from ._evaluations import DEFAULT_PROFILE, Evaluations, retrieved, scored
 from ._findings import cleared, invalidated, listed, recalled, stored, summarised
 
 __all__ = [
-    "DEFAULT_PROFILE", "MEMORY_VERSION", "Evaluations", "Seal", "cleared", "invalidated", "listed", "recalled",
-    "retrieved", "scored", "stored", "summarised",
+    "DEFAULT_PROFILE", "Evaluations", "cleared", "invalidated", "listed", "recalled", "retrieved", "scored", "stored",
+    "summarised",
 ]  # fmt: skip

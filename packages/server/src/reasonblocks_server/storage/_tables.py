@@ -84,7 +84,6 @@ profiles = Table(
     _key("org_id"),
     _key("name"),
     _text("weights"),
-    _text("calibration", empty=True),
     Column("revision", Integer, nullable=False),
 )
 agents = Table(

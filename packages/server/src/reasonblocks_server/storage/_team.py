@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 
-from reasonblocks.engine.own_level import MAX_RUNS
+from reasonblocks.monitors.profile import MAX_RUNS
 
 from ..values import AuditRow, Body, ProfileRow
 from ._clean import body_in, id_of, name_of, read, text_of, written
@@ -33,20 +33,14 @@ class Profiles:
             row = connection.execute(query).mappings().first()
         return None if row is None else _profile(row)
 
-    def put(
-        self, org_id: str, name: str, weights: Mapping[str, float], calibration: Body | None, *, revision: int | None
-    ) -> ProfileRow | None:
+    def put(self, org_id: str, name: str, weights: Mapping[str, float], *, revision: int | None) -> ProfileRow | None:
         """Store a profile, and return it with its new revision. Return None if the stored one has another revision.
 
         `revision` None or 0 is that of a profile that does not exist yet.
         """
         expected = revision or 0
-        row = ProfileRow(name=name_of(name), weights=dict(weights), calibration=calibration, revision=expected + 1)
-        columns = {
-            "weights": written(dict(weights)),
-            "calibration": None if calibration is None else written(calibration),
-            "revision": row.revision,
-        }
+        row = ProfileRow(name=name_of(name), weights=dict(weights), revision=expected + 1)
+        columns = {"weights": written(dict(weights)), "revision": row.revision}
         with self._db.writing() as connection:
             if expected:
                 one = and_(_profile_of(org_id, name), profiles.c.revision == expected)
@@ -59,17 +53,11 @@ def _profile_of(org_id: str, name: str) -> ColumnElement[bool]:
 
 
 def _profile(row: Mapping[Any, Any]) -> ProfileRow:
-    calibration = row["calibration"]
-    return ProfileRow(
-        name=row["name"],
-        weights=read(row["weights"]),
-        calibration=None if calibration is None else read(calibration),
-        revision=row["revision"],
-    )
+    return ProfileRow(name=row["name"], weights=read(row["weights"]), revision=row["revision"])
 
 
 class Agents:
-    """The summaries of each agent's newest finished runs, by which later runs are judged."""
+    """The summaries of each agent's newest finished runs, from which their patience is learned."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

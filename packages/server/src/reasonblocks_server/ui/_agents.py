@@ -1,13 +1,13 @@
-"""Shows the usual values of each agent: the measures of its newest finished runs."""
+"""Shows the patience of each agent: how often its newest finished runs reached each rung, and how often for nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import quantiles
 
 from starlette.responses import Response
 
-from reasonblocks.engine.own_level import MIN_RUNS, summary_in
+from reasonblocks.monitors.patience import GOAL, MIN_STRETCHES, RUNGS, share_of
+from reasonblocks.monitors.profile import patience_of, summary_in, totals_of
 
 from ._pages import back, render
 from ._visit import Refusal, Visit
@@ -16,55 +16,54 @@ HOME = "/ui/agents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """A measure over an agent's runs: the median, the 90th percentile, and the highest value."""
+class Reached:
+    """The times that an agent's runs have reached a rung, those that it then got out by itself, and their share."""
 
-    name: str
-    runs: int
-    median: float
-    tenth: float
-    highest: float
+    rung: str
+    reached: int
+    needless: int
+    share: float
 
 
 def agents(visit: Visit) -> Response:
     """Show the agents with kept runs."""
     visit.needs_whole_org()
     rows = visit.server.storage.agents.list(visit.org)
-    return render(visit, "agents.html", "Agents", rows=rows, least=MIN_RUNS)
+    return render(visit, "agents.html", "Agents", rows=rows, least=MIN_STRETCHES)
 
 
 def agent(visit: Visit) -> Response:
-    """Show the measures of an agent."""
+    """Show the patience of an agent, and the counts from which it is learned."""
     visit.needs_whole_org()
     name, profile = visit.asked("name"), visit.asked("profile")
     found = visit.server.storage.agents.read(visit.org, name, profile, "")
-    summaries = [summary for given in found if (summary := summary_in(given)) is not None]
-    if not summaries:
+    if not found:
         raise Refusal(404, "No such agent", "No finished run of it is kept.")
-    names = dict.fromkeys(measure for summary in summaries for measure in summary)
-    measures = [_measure(one, [summary[one] for summary in summaries if one in summary]) for one in names]
+    runs = [summary for given in found if (summary := summary_in(given)) is not None]
+    totals = [
+        Reached(rung=rung.name, reached=reached, needless=needless, share=share_of(reached, needless, rung))
+        for rung, (reached, needless) in zip(RUNGS, totals_of(runs), strict=True)
+    ]
     return render(
         visit,
         "agent.html",
         "Agents",
         name=name,
         profile=profile,
-        runs=len(summaries),
-        measures=measures,
-        least=MIN_RUNS,
+        runs=len(runs),
+        rung=patience_of(runs).rung,
+        totals=totals,
+        is_learned=max(one.reached for one in totals) >= MIN_STRETCHES,
+        least=MIN_STRETCHES,
+        goal=GOAL,
     )
 
 
 def delete(visit: Visit) -> Response:
-    """Delete the usual values of an agent."""
+    """Delete the kept runs of an agent."""
     visit.needs_whole_org()
     name, profile = visit.form.get("name", ""), visit.form.get("profile", "")
     if not visit.server.storage.agents.delete(visit.org, name, profile):
         raise Refusal(404, "No such agent", "No finished run of it is kept.")
     visit.audit("agent.delete", f"{name} {profile}")
     return back(HOME, "agent-deleted")
-
-
-def _measure(name: str, values: list[float]) -> Measure:
-    tenths = quantiles(values, n=10, method="inclusive") if len(values) > 1 else values * 9
-    return Measure(name=name, runs=len(values), median=tenths[4], tenth=tenths[8], highest=max(values))

@@ -49,7 +49,9 @@ WORDS: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
     (
         "Texts for the agent",
         (
-            ("monitor", "A detector of one kind of trouble, such as a loop. It fires if its score is high enough."),
+            ("dead step", "A step without which the run would be where it is, such as the same call again."),
+            ("patience", "How many of the newest steps have to be dead before the agent is told, such as 4 of 5."),
+            ("monitor", "A detector of one kind of trouble, such as a loop, which fires at a dead step."),
             ("failure type", "The kind of trouble that the monitors agree on."),
             ("told", f"The agent read the text in a request. A run is told at most {MONITOR_CAP} texts of monitors."),
             ("would be told", "The text was recorded for an observed run, and the agent has not read it."),

@@ -20,7 +20,7 @@ NOTICES: Mapping[str, str] = {
     "pattern-deleted": "The pattern is deleted.",
     "pattern-off": "The pattern is off and is never retrieved.",
     "pattern-on": "The pattern is on.",
-    "agent-deleted": "The agent's usual values are deleted.",
+    "agent-deleted": "The agent's patience is deleted.",
     "finding-forgotten": "The finding is forgotten.",
     "findings-forgotten": "The findings are forgotten.",
     "findings-none": "Nothing is forgotten: no such finding is stored.",

@@ -2,7 +2,7 @@
 
 It evaluates with the built-in monitors, as the embedded client does, records every request with its bytes on
 the wire, and keeps the events of runs. `misbehave` makes it slow, dripping, hanging or lying, `close_port` makes it
-unreachable, and `restart`, `forget` and `revoke` take from it the secret, the runs and a key.
+unreachable, `restart` closes its connections, and `forget` and `revoke` take from it the runs and a key.
 
 It shares code with the server: importing it raises `ExtraMissing` without `reasonblocks-server`.
 """

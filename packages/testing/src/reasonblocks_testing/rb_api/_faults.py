@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 Lie: TypeAlias = Literal[
     "html", "empty", "list", "truncated", "cut off", "deep", "huge", "bomb", "not gzip", "nan", "wrong types",
-    "inject as text", "unknown fired", "scores above 1", "long text", "big memory",
+    "inject as text", "unknown fired", "scores above 1", "long text",
 ]  # fmt: skip
 LIES: tuple[Lie, ...] = get_args(Lie)
 HUGE_BYTES = 32 * 1024 * 1024
@@ -61,7 +61,7 @@ class Lying:
     - "bomb": 32 MB of spaces, gzipped to 32 KB. "not gzip": plain JSON that the headers call gzip.
     - "nan": every number is NaN. "wrong types": every value has another type. "inject as text": `inject` is "false",
       with a text. "unknown fired": a monitor without a score has fired. "scores above 1": every score is 7.
-      "long text": a text of 100,000 characters. "big memory": a memory of 100,000 characters.
+      "long text": a text of 100,000 characters.
     """
 
     lie: Lie
@@ -125,5 +125,4 @@ _CHANGES: Mapping[Lie, Callable[[dict[str, Any]], Any]] = {
     "unknown fired": lambda answer: {**answer, "fired": ["no_such_monitor"]},
     "scores above 1": _scores_above_1,
     "long text": _long_text,
-    "big memory": lambda answer: {**answer, "memory": {"memories": {"semantic_loop": "x" * LONG_CHARS}}},
 }

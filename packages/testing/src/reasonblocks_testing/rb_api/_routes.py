@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from reasonblocks import __version__
 from reasonblocks.backends.profiles import ProfileMemory
-from reasonblocks.engine.own_level import summary_in
 from reasonblocks.exceptions import ConfigError, EventError, StoreFull
+from reasonblocks.monitors.profile import summary_in
 from reasonblocks.ports import Evaluator, FindingStore, PatternStore
 from reasonblocks.types.outcomes import outcome_of
 from reasonblocks.wire import (
@@ -33,7 +33,6 @@ from reasonblocks.wire import (
 )
 from reasonblocks_server.serving import (
     Evaluations,
-    Seal,
     cleared,
     invalidated,
     listed,
@@ -104,24 +103,18 @@ class Api:
     def __init__(
         self,
         keys: Mapping[str, str],
-        secret: bytes,
         store: PatternStore,
         evaluator: Evaluator | None,
         findings: FindingStore,
     ) -> None:
         self.keys, self.runs = dict(keys), Runs()
-        self._store, self._evaluator, self._findings = store, evaluator, findings
-        self._profiles = ProfileMemory()
-        self.use_secret(secret)
+        self._store, self._findings = store, findings
+        self._evaluations, self._profiles = Evaluations(evaluator), ProfileMemory()
 
     def forget(self) -> None:
         """Forget all events, notes and profiles."""
         self.runs.forget()
         self._profiles = ProfileMemory()
-
-    def use_secret(self, secret: bytes) -> None:
-        """Seal and open with this secret from now on."""
-        self._evaluations = Evaluations(Seal(secret), self._evaluator)
 
     def answer(self, request: Received) -> Body:
         """Return the body of the answer with status 200. Raises `Refused`."""
@@ -170,7 +163,7 @@ class Api:
     def _evaluate(self, request: Received, org: str) -> Body:
         asked = body_of(EvaluateRequest, request)
         notes = self.runs.waiting(asked.run_id, asked.notes_told) if asked.notes else ()
-        return self._evaluations.answer(asked, org=org, notes=notes).model_dump()
+        return self._evaluations.answer(asked, notes=notes).model_dump()
 
     def _retrieve(self, request: Received, org: str) -> Body:
         return retrieved(self._store, body_of(RetrieveRequest, request), org=org).model_dump()

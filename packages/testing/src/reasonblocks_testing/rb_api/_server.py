@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from functools import partial
 
@@ -52,10 +51,7 @@ class ScriptedRbApi:
         evaluator: Evaluator | None = None,
         findings: FindingStore | None = None,
     ) -> None:
-        self._secret = secrets.token_bytes(32)
-        self._api = Api(
-            keys or {KEY: "default"}, self._secret, store or LocalStore(), evaluator, findings or LocalFindings()
-        )
+        self._api = Api(keys or {KEY: "default"}, store or LocalStore(), evaluator, findings or LocalFindings())
         self._requests, self._faults = Requests(), Faults()
         self._listener: Listener | None = None
         self._port = 0
@@ -116,15 +112,9 @@ class ScriptedRbApi:
         """Forget all events, notes and profiles, as a server whose database was lost."""
         self._api.forget()
 
-    def restart(self, *, new_secret: bool) -> None:
-        """Close all connections and listen again at the same port.
-
-        With a new secret, no memory that was sealed before is opened: the next evaluation of each run is `partial`.
-        """
+    def restart(self) -> None:
+        """Close all connections and listen again at the same port."""
         self.close_port()
-        if new_secret:
-            self._secret = secrets.token_bytes(32)
-            self._api.use_secret(self._secret)
         self.open_port()
 
     def close_port(self) -> None:

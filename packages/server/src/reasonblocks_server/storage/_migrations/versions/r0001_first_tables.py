@@ -140,7 +140,6 @@ def _profiles() -> None:
         _column("org_id", TEXT),
         _column("name", TEXT),
         _column("weights", TEXT),
-        _maybe("calibration", TEXT),
         _column("revision", INT),
         PrimaryKeyConstraint("org_id", "name"),
     )
