@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reasonblocks.account.observe import observe
 from reasonblocks.backends.http.texts import bounded_step
 from reasonblocks.backends.local import LocalEvaluator
-from reasonblocks.monitors.calibration import shipped
-from reasonblocks.types import JSON, Memories, Step, ToolCall, ToolResult
+from reasonblocks.monitors.untried import OWN_MEMORY, gather
+from reasonblocks.requests import Evaluate
+from reasonblocks.types import JSON, Account, Patience, Step, ToolCall, ToolResult
 from reasonblocks.util.json import evolve
 from reasonblocks.wire import evaluate_request
 from reasonblocks_testing.rb_api import ScriptedRbApi
 from tests.core.http.world import EVALUATE, asked, at, client, run
+
+LOCAL = LocalEvaluator()
+
+
+def asked_of(run: Sequence[Step]) -> Iterator[Evaluate]:
+    """Yield the questions of a run's engine, with the account of the whole steps."""
+    account = Account()
+    seen: JSON = None
+    for index, step in enumerate(run):
+        account = observe(step, account, index, {})
+        seen = gather(step, index, account.actions[-1].exact if account.actions else 0, seen, {})
+        memories = {} if seen is None else {OWN_MEMORY: seen}
+        patience = Patience(rung="2 of 3", checks=True)
+        yield asked(step=step, index=index, memories=memories, account=account, patience=patience)
+
 
 PIECES = st.sampled_from(
     [
@@ -62,15 +79,8 @@ def steps(draw: st.DrawFn) -> Step:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(steps(), min_size=1, max_size=3))
 def test_the_monitors_judge_the_bounded_steps_as_the_whole_ones(run: list[Step]) -> None:
-    local = LocalEvaluator(shipped())
-    whole: Memories = {}
-    cut: Memories = {}
-    for index, step in enumerate(run * 2):
-        one = asked(step=step, index=index, memories=whole)
-        evaluation, whole = local.evaluate(one)
-        bounded, cut = local.evaluate(evolve(one, step=bounded_step(step), memories=cut))
-        assert bounded == evaluation
-        assert cut == whole
+    for one in asked_of(run * 3):
+        assert LOCAL.evaluate(evolve(one, step=bounded_step(one.step))) == LOCAL.evaluate(one)
 
 
 @given(steps())
@@ -118,13 +128,10 @@ def test_a_step_of_many_parts_is_a_small_request(step: Step) -> None:
 
 
 def test_the_monitors_judge_many_calls_by_the_first_and_the_last() -> None:
-    local = LocalEvaluator(shipped())
     for count in (33, 64):
         step = evolve(MANY[0], tool_calls=CALLS[:count], tool_results=RESULTS[:count])
         assert bounded_step(step) == step
-    answers = []
-    memories: Memories = {}
-    for index in range(6):
-        evaluation, memories = local.evaluate(asked(step=bounded_step(MANY[0]), index=index, memories=memories))
-        answers.append(evaluation)
-    assert "semantic_loop" in answers[-1].fired
+    same = evolve(MANY[0], tool_results=tuple([evolve(result, output="1 failed") for result in RESULTS]))
+    *_, last = asked_of([same] * 6)
+    answer, _ = LOCAL.evaluate(evolve(last, step=bounded_step(last.step)))
+    assert (answer.inject, answer) == (True, LOCAL.evaluate(last)[0])

@@ -1,4 +1,4 @@
-"""Steps that a server evaluates: the requests, the memory that travels, and the same decisions as embedded."""
+"""Steps that a server evaluates: the requests, the account that travels, and the same decisions as embedded."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def embedded(**options: Any) -> list[StepDecision]:
         {},
         {"weights": {"semantic_loop": 0.9}},
         {"tool_roles": {"bash": "test"}, "task_profile": "qa"},
-        {"calibration": {"composite_fires": 0.2, "fires": {"semantic_loop": 0.3}}},
+        {"patience": "2 of 3", "mode": "observe"},
     ],
 )
 def test_a_server_decides_as_the_embedded_client_does(api: ScriptedRbApi, options: dict[str, Any]) -> None:
     rb = client(api, strict=True, **options)
     decided = run(rb.session(run_id="r", task="Fix it."), CALLS)
     assert told(decided) == told(embedded(**options))
-    assert any(decision.injections for decision in decided)
+    assert any(decision.injections or decision.withheld for decision in decided)
 
 
 def test_both_faces_ask_and_decide_alike(api: ScriptedRbApi) -> None:
@@ -66,11 +66,13 @@ def test_both_faces_ask_and_decide_alike(api: ScriptedRbApi) -> None:
     assert [received.body for received in at(api, EVALUATE)][len(bodies) :] == bodies
 
 
-def test_each_request_has_one_step_and_the_memory_of_the_answer_before(api: ScriptedRbApi) -> None:
+def test_each_request_has_one_step_and_the_account_up_to_it(api: ScriptedRbApi) -> None:
     run(client(api).session(run_id="r", task="Fix it."), 5)
     bodies = [received.body for received in at(api, EVALUATE)]
     assert [(body["from_step"], len(body["steps"])) for body in bodies] == [(0, 1), (1, 1), (2, 1), (3, 1)]
-    assert [body.get("memory", {}).get("of", {}).get("steps") for body in bodies] == [None, 1, 2, 3]
+    assert [(body["account"]["steps"], body["account"]["letters"]) for body in bodies] == [
+        (1, "."), (2, ".A"), (3, ".AA"), (4, ".AAA"),
+    ]  # fmt: skip
     assert bodies[-1]["task"] == "Fix it."
     assert bodies[-1]["steps"][0]["tool_calls"][0]["arguments"] == {"command": "pytest", "timeout": None}
 
@@ -79,7 +81,7 @@ def test_only_given_settings_are_sent(api: ScriptedRbApi) -> None:
     run(client(api).session(), 2)
     run(client(api, weights={"semantic_loop": 1}, tool_roles={"bash": "test"}).session(), 2)
     plain, own = [received.body for received in at(api, EVALUATE)]
-    assert {"weights", "tool_roles", "calibration"} & plain.keys() == set()
+    assert {"weights", "tool_roles"} & plain.keys() == set()
     assert (own["weights"], own["tool_roles"]) == ({"semantic_loop": 1}, {"bash": "test"})
 
 
@@ -91,7 +93,7 @@ def test_a_monitor_of_the_callers_keeps_its_memory_here(api: ScriptedRbApi) -> N
     assert decided[-1].scores["counts"] == 0.7
     sent = at(api, EVALUATE)[-1].body
     assert sent["observed"] == [{"name": "counts", "score": 0.7, "evidence": [], "failure_type": "counting"}]
-    assert "counts" not in json.loads(sent["memory"]["memories"])
+    assert sent["sightings"].keys() == {"shown", "uses", "used", "last", "after"}
 
 
 def test_a_restored_run_continues_exactly(api: ScriptedRbApi) -> None:
@@ -100,12 +102,12 @@ def test_a_restored_run_continues_exactly(api: ScriptedRbApi) -> None:
     first = rb.session(run_id="r")
     begun = run(first, 6)
     kept = json.loads(json.dumps(first.trace.snapshot()))
-    api.restart(new_secret=False)
+    api.restart()
     rest = run(rb.session(run_id="r", snapshot=kept), CALLS - 6, start=6)
     assert told([*begun, *rest]) == told(whole)
 
 
-def test_two_forks_of_a_run_have_a_memory_each(api: ScriptedRbApi) -> None:
+def test_two_forks_of_a_run_have_an_account_each(api: ScriptedRbApi) -> None:
     rb = client(api, strict=True)
     first = rb.session(run_id="r")
     run(first, 4)
@@ -113,22 +115,6 @@ def test_two_forks_of_a_run_have_a_memory_each(api: ScriptedRbApi) -> None:
     left = run(rb.session(run_id="r", snapshot=kept), 4, start=4)
     right = run(rb.session(run_id="r", snapshot=kept), 4, start=4)
     assert told(left) == told(right)
-
-
-def test_a_memory_that_a_server_cannot_use_is_reported_once_a_client(
-    api: ScriptedRbApi, caplog: pytest.LogCaptureFixture
-) -> None:
-    rb = client(api, strict=True)
-    session = rb.session(run_id="r")
-    run(session, 3)
-    api.restart(new_secret=True)
-    assert [decision.gate_decision for decision in run(session, 3, start=3)] != ["unavailable"] * 3
-    api.restart(new_secret=True)
-    run(session, 2, start=6)
-    assert [record.getMessage() for record in caplog.records if "memory" in record.getMessage()] == [
-        f"the server {api.url} could not use its memory of a run, which is judged from step 2 on (logged once "
-        "per client)"
-    ]
 
 
 def test_the_servers_patterns_are_found() -> None:

@@ -9,7 +9,17 @@ from typing import Any
 
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.requests import Evaluate
-from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, Usage
+from reasonblocks.types import (
+    Account,
+    Patience,
+    Step,
+    StepDecision,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from reasonblocks_testing.rb_api import Received, ScriptedRbApi
 
 EVALUATE, RETRIEVE, EVENTS = "/monitors/evaluate", "/traces/retrieve", "/monitor/events"
@@ -79,7 +89,7 @@ def asked(**changes: Any) -> Evaluate:
     """A request of the engine for the evaluation of a run's first step."""
     fields: dict[str, Any] = {
         "step": completed(0), "index": 0, "memories": {}, "injected": (), "task": "", "profile": "coding",
-        "weights": {}, "run_id": "r",
+        "weights": {}, "account": Account(), "patience": Patience(), "run_id": "r",
     }  # fmt: skip
     return Evaluate(**{**fields, **changes})
 
