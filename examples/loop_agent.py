@@ -1,7 +1,7 @@
 """The small agent of the examples: its tools and the script of its model.
 
-The tools depend on neither steering nor a provider. The scripted model runs the same tests twice, so that a monitor
-fires, and then follows the guidance.
+The tools depend on neither steering nor a provider. The scripted model runs the same tests again and
+again until it reads a monitor's text, and then follows it.
 """
 
 from __future__ import annotations
@@ -75,10 +75,13 @@ SCRIPT = Script(
     turns=(
         says(0, "I run the tests to see what fails.", "run_tests"),
         says(1, "One price test fails. Perhaps that was bad luck, so I run the tests again.", "run_tests"),
-        says(2, "I have that result twice: I read the test that it names.", "read_file", path="tests/test_prices.py"),
+        says(2, "It fails again. Once more, in case the machine was busy.", "run_tests"),
+        says(3, "Still the same. One of these runs has to pass.", "run_tests"),
+        says(4, "The same again. I try it a last time.", "run_tests"),
+        says(5, "I have had that result enough: I read the test that it names.", "read_file", path="tests/test_prices.py"),
         Turn(
             reasoning="12.5 has one decimal only.",
-            text="cents() reads the 5 of 12.5 as 5 cents, not 50: its decimals have to be filled up to two.",
+            text="The test fails because cents() reads the 5 of 12.5 as 5 cents: its decimals have to be filled up to two.",
             usage=Usage(input=700, output=40, cache_read=300, reasoning=12),
         ),
     ),

@@ -18,8 +18,8 @@ from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
 FRAME = "[REASONBLOCKS]"
-FINDING = re.compile(r"^You have called run_tests\(\) \d+ times", re.MULTILINE)
-"""The beginning of a monitor's text about repeated test runs. This model ignores everything else."""
+FINDING = re.compile(r"^The check run_tests\(\) has ended in the same way \d+ times", re.MULTILINE)
+"""The beginning of a monitor's text about tests that stay red. This model ignores everything else."""
 CHARS_PER_TOKEN = 4
 """The script estimates its tokens by this rule of thumb."""
 

@@ -12,7 +12,7 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples/claude_agent_run.py"
 pytestmark = pytest.mark.skipif(not EXAMPLE.exists(), reason="examples are no part of the wheels")
 
-FINDING = "2 times (your last 2 calls), each time with the same"
+FINDING = "5 times (your last step, and 1, 2, 3 and 4 steps before it)"
 THE_READERS = {
     "ANTHROPIC_API_KEY": "the reader's own",
     "ANTHROPIC_AUTH_TOKEN": "the reader's own",
@@ -33,13 +33,13 @@ def shown() -> subprocess.CompletedProcess[str]:
 
 def test_the_example_prints_what_the_agent_was_told(shown: subprocess.CompletedProcess[str]) -> None:
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"call 2: NORMAL\n  | You have called run_tests() {FINDING}" in shown.stdout
+    assert f"call 5: NORMAL\n  | run_tests() has failed in the same way {FINDING}" in shown.stdout
 
 
 def test_the_example_runs_to_its_end_where_the_reader_s_provider_is_out_of_reach(
     shown: subprocess.CompletedProcess[str],
 ) -> None:
-    assert shown.stdout.endswith("success: 4 calls\n")
+    assert shown.stdout.endswith("success: 7 calls\n")
 
 
 def test_nothing_of_the_reader_s_environment_reaches_the_cli(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,9 @@ from reasonblocks_testing.server import Asked, ScriptedServer
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").exists(), reason="docs are no part of the wheels")
 
-CALLS = 3
+CALLS = 6
 """How often the scripted model runs the tests before it answers."""
-FINDING = "2 times (your last 2 calls), each time with the same"
+FINDING = "5 times (your last step, and 1, 2, 3 and 4 steps before it)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 def test_the_first_session_of_the_page_is_steered(page: Shown) -> None:
     run = page.names[0]["client"].steering.runs["run-1"]
     assert (run.outcome, len(run.step_log)) == ("success", CALLS + 1)
-    assert FINDING in run.step_log[2].intervention_texts[0]
+    assert FINDING in run.step_log[5].intervention_texts[0]
 
 
 def test_the_page_s_step_log_ends_with_the_outcome(page: Shown) -> None:
@@ -121,8 +121,8 @@ def test_a_client_of_one_s_own_is_steered_by_hooks(page: Shown) -> None:
 
 def test_through_the_gateway_nothing_of_the_guidance_stays(page: Shown) -> None:
     requests = page.requests[page.at('mode="gateway"')]
-    assert [FINDING in "".join(asked.texts) for asked in requests] == [False, False, True, False]
-    assert [FRAME in "".join((asked.system, *asked.texts)) for asked in requests] == [True, False, True, False]
+    assert [FINDING in "".join(asked.texts) for asked in requests] == [*[False] * 5, True, False]
+    assert [FRAME in "".join((asked.system, *asked.texts)) for asked in requests] == [True, *[False] * 4, True, False]
 
 
 def test_a_session_that_was_left_goes_on_with_its_run(page: Shown) -> None:
@@ -134,13 +134,13 @@ def test_a_session_that_was_left_goes_on_with_its_run(page: Shown) -> None:
 
 def test_the_page_s_observed_session_is_told_nothing(page: Shown) -> None:
     at = page.at('mode="observe"')
-    assert FINDING in page.printed[at].splitlines()[2]
+    assert FINDING in page.printed[at].splitlines()[5]
     assert not any(FRAME in "".join((asked.system, *asked.texts)) for asked in page.requests[at])
 
 
 def test_the_page_s_stopped_run_has_its_reason(page: Shown) -> None:
     at = page.at("stop_when=limit")
-    assert (page.printed[at], len(page.requests[at])) == ("stopped: three calls are enough\n", CALLS)
+    assert (page.printed[at], len(page.requests[at])) == ("stopped: three calls are enough\n", 3)
 
 
 def test_the_page_s_routed_session_runs(page: Shown) -> None:

@@ -27,18 +27,18 @@ ROOT = Path(__file__).parents[2]
 MISSING = [name for name in ("agents", "reasonblocks_openai_agents") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed here: {', '.join(MISSING)}")
 
-CALLS = 3
+CALLS = 6
 """How often the scripted model calls a tool before it answers: its first one again and again, then its last."""
 ARGUMENTS = {"read_file": {"path": "a.py"}, "ask_reader": {"input": "What is in a.py?"}}
-FINDING = "2 times (your last 2 calls), each time with the same"
+FINDING = "5 times (your last step, and 1, 2, 3 and 4 steps before it)"
 
 
 def test_the_example_prints_what_the_agent_was_told() -> None:
     command = [sys.executable, str(ROOT / "examples/openai_agents_run.py")]
     shown = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"call 2: NORMAL\n  | You have called run_tests() {FINDING}" in shown.stdout
-    assert shown.stdout.endswith("success: 4 calls\n")
+    assert f"call 5: NORMAL\n  | run_tests() has failed in the same way {FINDING}" in shown.stdout
+    assert shown.stdout.endswith("success: 7 calls\n")
 
 
 # --- the pages
@@ -138,7 +138,7 @@ def page() -> Shown:
 def test_the_first_run_of_the_page_is_steered(page: Shown) -> None:
     run = page.names[0]["run"]
     assert (run.run_id, run.outcome, len(run.step_log)) == ("run-1", "success", CALLS + 1)
-    assert FINDING in run.step_log[2].intervention_texts[0]
+    assert FINDING in run.step_log[5].intervention_texts[0]
 
 
 def test_the_page_s_step_log_ends_with_the_outcome(page: Shown) -> None:
@@ -182,11 +182,11 @@ def test_the_sdk_s_own_runner_is_steered_through_the_model(page: Shown) -> None:
 
 
 def test_hooks_alone_record_and_say_nothing(page: Shown) -> None:
-    assert page.printed[page.at("openai_hooks")] == "[None, 'quiet', 'inject', 'quiet']\n"
+    assert page.printed[page.at("openai_hooks")] == "[None, 'quiet', 'quiet', 'quiet', 'quiet', 'inject', 'quiet']\n"
     assert not any(FRAME in str(request.body) for request in page.requests[-CALLS - 1 :])
 
 
 def test_the_readme_s_run_is_steered() -> None:
     readme = shown(blocks("README.md", "from agents import"))
     assert readme.printed[0].splitlines()[0] == "0 INIT None"
-    assert FINDING in readme.requests[2].texts[-1]
+    assert FINDING in readme.requests[5].texts[-1]

@@ -119,17 +119,17 @@ def test_a_loop_gives_the_agent_s_answer(steered: Ran) -> None:
 
 
 def test_each_call_is_one_request_and_one_entry(steered: Ran) -> None:
-    assert [request.answers for request in steered.requests] == [entry.step for entry in steered.log] == [0, 1, 2, 3]
+    assert [request.answers for request in steered.requests] == [entry.step for entry in steered.log] == [*range(7)]
 
 
 def test_guidance_reaches_exactly_the_calls_that_it_is_for(steered: Ran) -> None:
     read = [request.texts[-1].partition(f"{FRAME}\n")[2] for request in steered.requests]
     assert read == ["\n\n".join(entry.intervention_texts) for entry in steered.log]
-    assert [bool(text) for text in read] == [True, False, True, False]
+    assert [bool(text) for text in read] == [True, *[False] * 4, True, False]
 
 
 def test_guidance_is_in_no_request_but_its_own(steered: Ran) -> None:
-    assert [json.dumps(request.body).count(FRAME) for request in steered.requests] == [1, 0, 1, 0]
+    assert [json.dumps(request.body).count(FRAME) for request in steered.requests] == [1, 0, 0, 0, 0, 1, 0]
 
 
 def test_the_system_prompt_stays_the_agent_s_own(steered: Ran) -> None:
@@ -185,8 +185,8 @@ def test_a_streamed_loop_says_the_words_as_they_come(way: Way) -> None:
 
 @pytest.mark.parametrize("way", ANTHROPIC, ids=lambda way: way.__name__)
 def test_the_anthropic_loop_caches_its_prompt_and_never_the_guidance(way: Way) -> None:
-    assert cached(ran(way)) == [[True]] * 4
-    assert cached(ran(way, placement="system")) == [[True, False], [True], [True, False], [True]]
+    assert cached(ran(way)) == [[True]] * 7
+    assert cached(ran(way, placement="system")) == [[True, False], *[[True]] * 4, [True, False], [True]]
 
 
 def cached(run: Ran) -> list[list[bool]]:
@@ -202,7 +202,7 @@ def test_an_observed_loop_sends_what_it_sends_without_steering(way: Way, monkeyp
     monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
     plain = ran(way)
     assert sent(observed) == sent(plain)
-    assert [bool(entry.withheld_texts) for entry in observed.log] == [True, False, True, False]
+    assert [bool(entry.withheld_texts) for entry in observed.log] == [True, *[False] * 4, True, False]
 
 
 def sent(run: Ran) -> list[str]:
@@ -222,7 +222,7 @@ def test_a_loop_takes_a_second_look_at_an_answer_that_its_run_contradicts(way: W
     turns = (SCRIPT.turns[0], Turn(text="All tests pass now."), Turn(text="One test fails still."))
     run = ran(way, replace(SCRIPT, turns=turns), second_look=True)
     assert (run.answer, run.session.outcome) == ("One test fails still.", "success")
-    assert 'You have said "All tests pass now."' in run.requests[2].texts[-1]
+    assert "The newest check, 1 step before this answer, failed" in run.requests[2].texts[-1]
     assert ran(way, replace(SCRIPT, turns=turns)).answer == "All tests pass now."
 
 
@@ -283,5 +283,5 @@ def test_a_program_prints_what_the_model_read(program: str) -> None:
     command = [sys.executable, str(EXAMPLES / program)]
     shown = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "You have called run_tests() 2 times (your last 2 calls)" in shown.stdout
-    assert "success: 4 calls, 4 requests" in shown.stdout
+    assert "run_tests() has failed in the same way 5 times (your last step, and 1, 2, 3 and 4 steps before it)" in shown.stdout
+    assert "success: 7 calls, 7 requests" in shown.stdout

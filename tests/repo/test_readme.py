@@ -99,15 +99,15 @@ def test_the_loop_of_one_s_own_runs_and_is_steered() -> None:
         assert system == "You fix bugs."
         requests.append(messages)
         call = ToolCall(id=f"call-{len(requests)}", name="run_tests")
-        return "I run the tests.", (call,) if len(requests) < 5 else ()
+        return "I run the tests.", (call,) if len(requests) < 7 else ()
 
     def as_messages(text: str, calls: Any, results: Any) -> list[Any]:
         return [{"role": "assistant", "content": text}, *({"role": "tool", "content": one.output} for one in results)]
 
     given = {"task": "Fix the failing tests.", "system_prompt": "You fix bugs.", "as_messages": as_messages}
     names = ran(LOOP, {**given, "call_model": call_model, "run_tool": lambda call: "3 failed"})
-    assert len(names["session"].step_log) == len(requests) == 5
-    assert any("You have called run_tests() 2 times" in messages[-1]["content"] for messages in requests)
+    assert len(names["session"].step_log) == len(requests) == 7
+    assert any("run_tests() has failed in the same way 5 times" in messages[-1]["content"] for messages in requests)
     assert "REASONBLOCKS" not in repr(names["messages"])
 
 
@@ -130,7 +130,7 @@ SHOWN_RUN: dict[str, Any] = {
     "outcome": "success",
     "steps": [
         {"thought": "I run the tests.", "action": "run_tests", "observation": "3 failed"},
-        {"thought": "I run the tests again.", "action": "run_tests", "observation": "3 failed"},
+        *[{"thought": "I run the tests again.", "action": "run_tests", "observation": "3 failed"}] * 4,
         {
             "thought": "I change the rounding.",
             "action": "edit_file",

@@ -138,7 +138,7 @@ def test_an_entry_has_the_first_differing_step_and_what_each_side_does() -> None
     assert [plain(line) for line in entry_lines(pair, CANVAS)] == [
         "r-1  failure  1 of 2 steps differ, the first is step 1",
         "  A  SLOW, monitor says: You loop.",
-        "  B  NORMAL, says nothing (too little evidence)",
+        "  B  NORMAL, says nothing (too few dead steps)",
     ]
 
 

@@ -167,7 +167,7 @@ def test_the_first_call_shows_its_standing_rules() -> None:
 @pytest.mark.parametrize(
     ("gate", "why"),
     [
-        ("quiet", "too little evidence"),
+        ("quiet", "too few dead steps"),
         ("cap", "the run has had all its texts"),
         ("duplicate", "the same text was said last"),
         ("unavailable", "no evaluation"),
@@ -187,7 +187,7 @@ def test_a_cooldown_counts_from_the_last_text() -> None:
 
 def test_a_lesson_neither_ends_a_silence_nor_counts_for_the_cooldown() -> None:
     found = lines(replayed(looping(TEXT), looping(LESSON, gate="quiet"), looping(gate="cooldown")))
-    assert "  - silent (too little evidence): loop (semantic_loop)" in found
+    assert "  - silent (too few dead steps): loop (semantic_loop)" in found
     assert "  - silent (cooldown, the last text was 2 steps before): loop (semantic_loop)" in found
 
 
@@ -351,7 +351,7 @@ def test_a_text_that_on_injection_drops_is_not_called_too_little_evidence() -> N
     found = lines(replayed(dropped, looping(gate="quiet", dropped=("E1Injection",))))
     assert [line for line in found if "silent" in line] == [
         "  - silent (dropped by on_injection): loop (semantic_loop)",
-        "  - silent (too little evidence): loop (semantic_loop)",
+        "  - silent (too few dead steps): loop (semantic_loop)",
         "silent      dropped 1, quiet 1",
     ]
 

@@ -21,7 +21,7 @@ SOURCES: Mapping[str, str] = {
 }
 LOOK = "a second look"
 SILENCES: Mapping[str, str] = {
-    "quiet": "too little evidence",
+    "quiet": "too few dead steps",
     "cap": "the run has had all its texts",
     "cooldown": "cooldown",
     "duplicate": "the same text was said last",

@@ -24,7 +24,7 @@ MOST_CALLS = 32
 MOST_ARGUMENTS = 24
 """Arguments of a call that are shown by name."""
 GATES: Mapping[str, str] = {
-    "quiet": "too little evidence for a text",
+    "quiet": "too few dead steps for a text",
     "cap": "the run has had all its texts",
     "cooldown": "the last text was too few steps before",
     "duplicate": "the text would repeat the last one",
