@@ -127,7 +127,7 @@ def _others(found: Board) -> None:
     found.running.make_key("read", name=STORED)
     server.storage.audit.add(ORG, STORED, STORED, STORED, now)
     for at in range(24):
-        summary = {"composite": at / 30, "semantic_loop": at / 40}
+        summary = {"reached": [at] * 7, "needless": [at // 9] * 7, "checks": True}
         server.storage.agents.add(ORG, "bugfixer", "coding", f"r-{at}", summary, now)
         server.storage.agents.add(ORG, STORED, STORED, f"r-{at}", summary, now)
     for at in range(8):

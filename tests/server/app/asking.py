@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
+from pydantic import RootModel
+
+from reasonblocks.account.observe import observe
+from reasonblocks.types import Account
+from reasonblocks.wire import WireStep
 
 Body = dict[str, Any]
 LOOP: Body = {
@@ -25,14 +31,12 @@ def evaluated(client: httpx.Client, **body: Any) -> Body:
     return found
 
 
-def stepped(client: httpx.Client, steps: int, memory: Any = None, start: int = 0, **body: Any) -> list[Body]:
-    """Return the answers to one evaluation after the other, each with the memory of the one before."""
-    answers = []
-    for index in range(start, start + steps):
-        answers.append(evaluated(client, from_step=index, memory=memory, **body))
-        memory = answers[-1]["memory"]
+def stepped(client: httpx.Client, count: int, steps: Sequence[Body] = (), *, start: int = 0, **body: Any) -> list[Body]:
+    """Return the answers to one evaluation after the other from step `start` on, each with the account of the run."""
+    account, answers = Account(), []
+    for index, step in enumerate(steps or [LOOP] * count):
+        account = observe(WireStep.model_validate(step).step(), account, index, {})
+        if index >= start:
+            sent = RootModel[Account](account).model_dump(mode="json")
+            answers.append(evaluated(client, from_step=index, steps=[step], account=sent, **body))
     return answers
-
-
-def without(answer: Body, *fields: str) -> Body:
-    return {name: value for name, value in answer.items() if name not in fields}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import httpx
 
-from reasonblocks.types import Step, ToolCall, ToolResult
+from reasonblocks.account.observe import observe
+from reasonblocks.types import Account, Step, ToolCall, ToolResult
 from reasonblocks.wire import EvaluateRequest, WireStep
-from tests.server.app.asking import LOOP, Body, without
+from tests.server.app.asking import LOOP, Body
 
 FIELDS = {
     "inject", "intervention_text", "failure_type", "injection_path", "intervention_source", "fired", "pattern_id",
@@ -25,7 +26,7 @@ def test_a_run_that_is_sent_whole_each_time_is_steered_and_stored(client: httpx.
     assert client.post("/monitor/runs", json=start).json() == {"run_id": run_id}
     answers: list[Body] = []
     path = "/monitor/runs/older%2Frun%201"
-    for number in range(8):
+    for number in range(10):
         steps.append({**LOOP, "observation": f"{number} failed"} if number < 3 else LOOP)
         body = {"model": "some-model", "task_profile": "coding", "steps": steps, "unknown": {"field": 1}}
         answer = client.post("/monitors/evaluate", json=body).raise_for_status().json()
@@ -44,22 +45,22 @@ def test_a_run_that_is_sent_whole_each_time_is_steered_and_stored(client: httpx.
     assert client.post(f"{path}/finish", json=outcome).json() == {"run_id": run_id, **outcome}
     assert [answer["inject"] for answer in answers].count(True) >= 2
     run = client.get(path).json()
-    assert (run["run"]["outcome"], run["run"]["agent_name"], len(run["steps"])) == (outcome["outcome"], "bugfixer", 8)
+    assert (run["run"]["outcome"], run["run"]["agent_name"], len(run["steps"])) == (outcome["outcome"], "bugfixer", 10)
 
 
-def test_every_answer_is_that_of_the_same_steps_in_the_new_form(client: httpx.Client) -> None:
+def test_every_answer_is_that_of_the_same_steps_with_an_account(client: httpx.Client) -> None:
     step = Step(
         thought=LOOP["thought"],
         tool_calls=(ToolCall(id="call", name="run_tests", arguments={"path": "tests"}),),
         tool_results=(ToolResult(call_id="call", name="run_tests", output=LOOP["observation"], is_error=True),),
     )
-    memory = None
+    account = Account()
     for number in range(6):
+        account = observe(step, account, number, {})
         flat = client.post("/monitors/evaluate", json={"steps": [LOOP] * (number + 1)}).json()
-        request = EvaluateRequest(from_step=number, steps=[WireStep.of(step)], memory=memory, injected=[])
+        request = EvaluateRequest(from_step=number, steps=[WireStep.of(step)], account=account, injected=[])
         answer = client.post("/v1/monitors/evaluate", json=request.model_dump()).json()
-        memory = answer["memory"]
-        assert without(flat, "memory") == without(answer, "memory")
+        assert flat == answer
 
 
 def test_a_search_by_context_and_level_is_answered(client: httpx.Client) -> None:

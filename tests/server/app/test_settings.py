@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import stat
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_server import Settings
-from reasonblocks_server.settings import SECRET_BYTES, secret_of
 from reasonblocks_server.storage import Storage
 
 
@@ -23,7 +20,6 @@ def test_the_environment_sets_all_of_them() -> None:
             "REASONBLOCKS_DATABASE_URL": "postgresql://db/rb",
             "QDRANT_URL": "http://qdrant:6333",
             "QDRANT_API_KEY": "q",
-            "REASONBLOCKS_SECRET": "s" * SECRET_BYTES,
             "REASONBLOCKS_KEYS": " one , two@acme ,",
             "RATE_LIMIT_PER_SEC": "7.5",
             "RATE_LIMIT_BURST": "9",
@@ -40,7 +36,6 @@ def test_the_environment_sets_all_of_them() -> None:
         database_url="postgresql://db/rb",
         qdrant_url="http://qdrant:6333",
         qdrant_api_key="q",
-        secret=b"s" * SECRET_BYTES,
         static_keys=("one", "two@acme"),
         rate_per_second=7.5,
         burst=9,
@@ -68,7 +63,6 @@ def test_given_settings_take_precedence_and_empty_variables_set_nothing() -> Non
         ("max_body_bytes", 5),
         ("retention_days", 0),
         ("sqlite_synchronous", "OFF"),
-        ("secret", b"short"),
         ("static_keys", ("with space",)),
         ("static_keys", ("@acme",)),
         ("static_keys", ("key@",)),
@@ -96,27 +90,9 @@ def test_every_usual_form_of_a_database_url_is_taken(url: str) -> None:
 
 def test_settings_show_no_secret_and_can_be_sent_to_workers() -> None:
     settings = Settings(
-        secret=b"hidden" * 8,
         static_keys=("hidden",),
         database_url="postgresql://u:hidden@db/rb",
         qdrant_api_key="hidden",
     )
     assert "hidden" not in repr(settings)
     assert pickle.loads(pickle.dumps(settings)) == settings
-
-
-def test_workers_that_start_together_make_one_secret_that_others_cannot_read(tmp_path: Path) -> None:
-    settings = Settings(data=tmp_path / "new" / "data")
-    with ThreadPoolExecutor(8) as pool:
-        found = {*pool.map(lambda _: secret_of(settings), range(8))}
-    assert len(found) == 1
-    assert len(found.pop()) == SECRET_BYTES
-    assert [path.name for path in settings.data.iterdir()] == ["secret"]
-    assert stat.S_IMODE((settings.data / "secret").stat().st_mode) == 0o600
-
-
-def test_a_given_secret_takes_precedence_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
-    assert secret_of(Settings(data=tmp_path, secret=b"g" * 32)) == b"g" * 32
-    (tmp_path / "secret").write_bytes(b"")
-    with pytest.raises(ConfigError, match="damaged"):
-        secret_of(Settings(data=tmp_path))

@@ -1,11 +1,10 @@
-"""Clients of a real server share the profiles of agents, and judge as one client with all runs would."""
+"""Clients of a real server share the profiles of agents, and are as patient as one client with all runs."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks.engine.own_level import MIN_RUNS
 from tests.core.http.world import PATIENT_MS, run
 from tests.server.running import Running
 
@@ -20,7 +19,7 @@ def client(server: Running, key: str, **options: Any) -> ReasonBlocks:
 def log_of(rb: ReasonBlocks, number: int, **options: Any) -> list[dict[str, Any]]:
     """Make a run, and return its log without times."""
     with rb.session(agent_name="clerk", run_id=f"run-{number}", **options) as session:
-        run(session, 2 + number % 4)
+        run(session, 20 + number)
     entries = [entry.as_dict() for entry in session.step_log]
     return [{name: value for name, value in entry.items() if name not in TIMED} for entry in entries]
 
@@ -29,20 +28,20 @@ def test_the_decisions_are_those_of_one_client_with_all_runs(server: Running) ->
     key = server.make_key(org="levels")
     alone = ReasonBlocks(strict=True, pattern_store=LocalStore(), e_traces_enabled=False, step_deadline_ms=PATIENT_MS)
     judged = []
-    for number in range(MIN_RUNS + 2):
+    for number in range(5):
         with client(server, key) as rb:
-            here, there = log_of(alone, number), log_of(rb, number)
+            mode = "observe" if number < 3 else None
+            here, there = log_of(alone, number, mode=mode), log_of(rb, number, mode=mode)
         assert here == there, number
         judged.append(there[0]["judged_by"])
-    assert set(judged[:MIN_RUNS]) == {"shipped"}
-    assert [name.split(":")[:2] for name in judged[MIN_RUNS:]] == [["own", "20 runs"], ["own", "21 runs"]]
+    assert judged == [*["shipped"] * 2, *[f"own: 2 of 3, {runs} runs" for runs in (2, 3, 4)]]
 
 
-def test_another_org_has_levels_of_its_own(server: Running) -> None:
+def test_another_org_has_a_patience_of_its_own(server: Running) -> None:
     first, second = server.make_key(org="full"), server.make_key(org="empty")
     with client(server, first) as rb:
-        for number in range(MIN_RUNS):
-            log_of(rb, number)
-        assert log_of(rb, MIN_RUNS)[0]["judged_by"].startswith("own:20 runs:")
+        for number in range(2):
+            log_of(rb, number, mode="observe")
+        assert log_of(rb, 2)[0]["judged_by"] == "own: 2 of 3, 2 runs"
     with client(server, second) as rb:
         assert log_of(rb, 0)[0]["judged_by"] == "shipped"

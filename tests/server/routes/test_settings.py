@@ -27,7 +27,7 @@ class TestProfiles:
         assert {row["revision"] for row in found.values()} == {0}
 
     def test_a_profile_is_replaced_by_its_revision_only(self, world: World, caller: Caller) -> None:
-        given = {"name": "qa", "weights": {"semantic_loop": 0.9}, "calibration": {"composite_fires": 0.5}}
+        given = {"name": "qa", "weights": {"semantic_loop": 0.9}}
         first = caller.post("/monitor/profiles", given)
         assert (first["revision"], first["weights"]) == (1, {**WEIGHTS["qa"], "semantic_loop": 0.9})
         assert caller("POST", "/monitor/profiles", json=given).status_code == 412
@@ -45,8 +45,6 @@ class TestProfiles:
             {"name": "\x00"},
             {"name": "own", "weights": {"no_monitor": 0.5}},
             {"name": "own", "weights": {"semantic_loop": 2}},
-            {"name": "own", "calibration": {"composite_fires": 0}},
-            {"name": "own", "calibration": {"unknown": 1}},
             {"name": "own", "revision": -1},
         ],
     )
@@ -59,30 +57,47 @@ class TestProfiles:
         assert [row["name"] for row in found] == list(WEIGHTS["coding"])
 
 
+COUNTS = {"reached": [3] * 7, "needless": [1] * 7, "checks": True}
+OTHER = {"reached": [0] * 7, "needless": [0] * 7, "checks": False}
+
+
 class TestAgents:
     def test_summaries_are_shared_by_agent_and_profile(self, caller: Caller) -> None:
-        for run_id, value in (("r1", 0.1), ("r2", 0.2)):
-            given = {"agent_name": "a", "run_id": run_id, "summary": {"composite": value, "of_a_newer_version": 9}}
+        for run_id, counts in (("r1", COUNTS), ("r2", OTHER)):
+            given = {"agent_name": "a", "run_id": run_id, "summary": {**counts, "of_a_newer_version": 9}}
             assert caller.post("/monitor/agents/profile", given) == {"stored": True}
         params = {"agent_name": "a"}
-        assert caller.get("/monitor/agents/profile", params=params) == {
-            "summaries": [{"composite": 0.1}, {"composite": 0.2}]
-        }
-        assert caller.get("/monitor/agents/profile", params={**params, "but": "r2"})["summaries"] == [
-            {"composite": 0.1}
-        ]
+        assert caller.get("/monitor/agents/profile", params=params) == {"summaries": [COUNTS, OTHER]}
+        assert caller.get("/monitor/agents/profile", params={**params, "but": "r2"})["summaries"] == [COUNTS]
         assert caller.get("/monitor/agents/profile", params={**params, "task_profile": "qa"})["summaries"] == []
         (agent,) = caller.get("/monitor/agents")["agents"]
         assert (agent["agent_name"], agent["task_profile"], agent["runs"]) == ("a", "coding", 2)
 
+    def test_summaries_of_an_older_version_are_left_out(self, world: World, caller: Caller) -> None:
+        for run_id, summary in (("old", {"composite": 0.4}), ("new", COUNTS)):
+            world.server.storage.agents.add(caller.org_id, "a", "coding", run_id, summary, time.time())
+        assert caller.get("/monitor/agents/profile?agent_name=a") == {"summaries": [COUNTS]}
+
     def test_a_deleted_agent_is_forgotten(self, world: World, caller: Caller) -> None:
-        caller.post("/monitor/agents/profile", {"agent_name": "a", "run_id": "r", "summary": {"composite": 0.1}})
+        caller.post("/monitor/agents/profile", {"agent_name": "a", "run_id": "r", "summary": COUNTS})
         path = "/monitor/agents/profile?agent_name=a"
         assert [caller("DELETE", path).status_code for _ in range(2)] == [204, 404]
         assert caller.get("/monitor/agents")["agents"] == []
         assert audited(world, caller) == [("agent.delete", "a coding")]
 
-    @pytest.mark.parametrize("summary", [{}, {"unknown": 0.5}, {"composite": 2}, {"composite": "high"}, [], None])
+    @pytest.mark.parametrize(
+        "summary",
+        [
+            {},
+            {"composite": 0.5},
+            {**COUNTS, "reached": [1] * 6},
+            {**COUNTS, "needless": [-1] * 7},
+            {**COUNTS, "reached": [10**9] * 7},
+            {**COUNTS, "checks": 1},
+            [],
+            None,
+        ],
+    )
     def test_an_invalid_summary_is_refused(self, caller: Caller, summary: object) -> None:
         given = {"agent_name": "a", "run_id": "r", "summary": summary}
         assert caller("POST", "/monitor/agents/profile", json=given).status_code == 422

@@ -32,6 +32,7 @@ PATTERN = {
     },
     "failure_type": "loop",
 }
+COUNTS = {"reached": [3] * 7, "needless": [1] * 7, "checks": True}
 KNOWN: Mapping[Operation, Route] = {
     ("GET", "/health"): Route(scope=None),
     ("GET", "/ready"): Route(scope=None),
@@ -53,7 +54,7 @@ KNOWN: Mapping[Operation, Route] = {
     ("GET", "/monitor/agents"): Route(scope="read"),
     ("GET", "/monitor/agents/profile"): Route(scope="evaluate", query="?agent_name=agent"),
     ("POST", "/monitor/agents/profile"): Route(
-        scope="ingest", body={"agent_name": "agent", "run_id": "run", "summary": {"composite": 0.9}}
+        scope="ingest", body={"agent_name": "agent", "run_id": "run", "summary": COUNTS}
     ),
     ("DELETE", "/monitor/agents/profile"): Route(scope="admin", query="?agent_name=agent"),
     ("GET", "/monitor/experiments"): Route(scope="read"),

@@ -24,7 +24,7 @@ def filled(storage: Storage, org: str) -> dict[str, str]:
     """Write an object of every kind for an org. Generated ids differ."""
     storage.runs.ingest(org, RUN, now=100.0)
     storage.orgs.put(org, 7)
-    storage.profiles.put(org, "p", {"m": 1.0}, None, revision=None)
+    storage.profiles.put(org, "p", {"m": 1.0}, revision=None)
     storage.agents.add(org, "a", "coding", "r", BODY, 1.0)
     storage.audit.add(org, "k", "made", "x", 1.0)
     storage.traces.add(org, "t", {"outcome": org}, 1.0)
@@ -65,7 +65,7 @@ def calls(ids: dict[str, str]) -> dict[str, Callable[[Storage, str], Any]]:
         "orgs.erase": lambda s, org: s.orgs.erase(org),
         "profiles.list": lambda s, org: s.profiles.list(org),
         "profiles.get": lambda s, org: s.profiles.get(org, "p"),
-        "profiles.put": lambda s, org: s.profiles.put(org, "p", {"m": 2.0}, None, revision=1),
+        "profiles.put": lambda s, org: s.profiles.put(org, "p", {"m": 2.0}, revision=1),
         "agents.read": lambda s, org: s.agents.read(org, "a", "coding", ""),
         "agents.add": lambda s, org: s.agents.add(org, "a", "coding", "r", {}, 2.0),
         "agents.list": lambda s, org: s.agents.list(org),

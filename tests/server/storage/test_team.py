@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from reasonblocks.engine.own_level import MAX_RUNS
+from reasonblocks.monitors.profile import MAX_RUNS
 from reasonblocks_server.storage import Storage
 from reasonblocks_server.values import ProfileRow, RunFilter
 from tests.server.storage.model import finish, start, step
@@ -15,25 +15,25 @@ DAY = 86_400.0
 
 
 def test_a_profile_changes_by_its_revision(storage: Storage) -> None:
-    assert storage.profiles.put("o", "p", {"m": 1.0}, {"a": [1, {"b": "\0"}]}, revision=5) is None
-    first = storage.profiles.put("o", "p", {"m": 1.0}, {"a": [1, {"b": "\0"}]}, revision=None)
-    assert first == ProfileRow(name="p", weights={"m": 1.0}, calibration={"a": [1, {"b": "\0"}]}, revision=1)
+    assert storage.profiles.put("o", "p", {"m": 1.0}, revision=5) is None
+    first = storage.profiles.put("o", "p", {"m": 1.0}, revision=None)
+    assert first == ProfileRow(name="p", weights={"m": 1.0}, revision=1)
     assert storage.profiles.get("o", "p") == first
-    assert storage.profiles.put("o", "p", {}, None, revision=None) is None
-    second = storage.profiles.put("o", "p", {}, None, revision=1)
+    assert storage.profiles.put("o", "p", {}, revision=None) is None
+    second = storage.profiles.put("o", "p", {}, revision=1)
     assert second == ProfileRow(name="p", weights={}, revision=2)
-    assert storage.profiles.put("o", "p", {}, None, revision=1) is None
+    assert storage.profiles.put("o", "p", {}, revision=1) is None
     assert storage.profiles.list("o") == [second]
 
 
 @pytest.mark.parametrize("revision", [None, 1])
 def test_of_two_who_change_a_profile_one_does(storage: Storage, revision: int | None) -> None:
     if revision:
-        storage.profiles.put("o", "p", {}, None, revision=None)
+        storage.profiles.put("o", "p", {}, revision=None)
     done = list[ProfileRow | None]()
 
     def change() -> None:
-        done.append(storage.profiles.put("o", "p", {"m": 1.0}, None, revision=revision))
+        done.append(storage.profiles.put("o", "p", {"m": 1.0}, revision=revision))
 
     threads = [Thread(target=change) for _ in range(4)]
     for thread in threads:
@@ -45,12 +45,12 @@ def test_of_two_who_change_a_profile_one_does(storage: Storage, revision: int | 
 
 def test_an_agent_has_its_newest_runs(storage: Storage) -> None:
     for number in range(MAX_RUNS + 2):
-        storage.agents.add("o", "a", "coding", f"r{number}", {"composite": number / 1_000}, float(number))
+        storage.agents.add("o", "a", "coding", f"r{number}", {"reached": [number]}, float(number))
     found = storage.agents.read("o", "a", "coding", "none")
-    assert [one["composite"] for one in found] == [number / 1_000 for number in range(2, MAX_RUNS + 2)]
-    storage.agents.add("o", "a", "coding", "r50", {"composite": 0.9}, 900.0)
-    assert storage.agents.read("o", "a", "coding", "r201")[-1] == {"composite": 0.9}
-    assert {"composite": 0.9} not in storage.agents.read("o", "a", "coding", "r50")
+    assert [one["reached"] for one in found] == [[number] for number in range(2, MAX_RUNS + 2)]
+    storage.agents.add("o", "a", "coding", "r50", {"reached": [900]}, 900.0)
+    assert storage.agents.read("o", "a", "coding", "r201")[-1] == {"reached": [900]}
+    assert {"reached": [900]} not in storage.agents.read("o", "a", "coding", "r50")
     assert storage.agents.list("o") == [("a", "coding", MAX_RUNS, 900.0)]
     assert storage.agents.read("o", "a", "other", "") == []
     assert storage.agents.delete("o", "a", "coding")

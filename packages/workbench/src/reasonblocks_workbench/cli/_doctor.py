@@ -58,7 +58,7 @@ VARIABLES = (
 )
 OF_THE_SERVER = frozenset(
     f"REASONBLOCKS_{name}"
-    for name in ("DATA", "DATABASE_URL", "KEYS", "RETENTION_DAYS", "SECRET", "SQLITE_SYNCHRONOUS", "THREADS", "WORKERS")
+    for name in ("DATA", "DATABASE_URL", "KEYS", "RETENTION_DAYS", "SQLITE_SYNCHRONOUS", "THREADS", "WORKERS")
 )
 """Variables that only `reasonblocks serve` reads."""
 
