@@ -24,7 +24,7 @@ from tests.langchain.test_control import WAYS, Ends, Invoke
 from tests.langchain.world import QUESTION, agent, thread
 
 CLAIM = "All tests pass, done."
-DOUBT = "3 failed"
+DOUBT = "The newest check, 1 step before this answer, failed"
 
 
 def edit(path: str) -> str:
