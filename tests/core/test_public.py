@@ -44,7 +44,7 @@ PROMISED = {
     "reasonblocks.wire": """
         ClearResponse CodebaseList EvaluateRequest EvaluateResponse EventsRequest EventsResponse FindingList
         FindingRequest FindingsRequest FindingsResponse InvalidateRequest InvalidateResponse MAX_INJECTED MOST_LISTED
-        MOST_STORED PREFIX RecallRequest RecallResponse RetrieveRequest RetrieveResponse SERVER_MEMORY ScoreRequest
+        MOST_STORED PREFIX RecallRequest RecallResponse RetrieveRequest RetrieveResponse ScoreRequest
         ScoreResponse WireCodebase WireFinding WireRecalled WireRefused WireStep WireTrace evaluate_request
         evaluation_response injected_of retrieve_request retrieve_response
     """,
@@ -85,7 +85,7 @@ PROMISED = {
         write_proposals
     """,
     "reasonblocks_workbench.calibration": """
-        Observed as_toml calibration_of fit observed shipped
+        fit_level
     """,
     "reasonblocks_workbench.report": """
         Assets Listing NavLink OnePage Row RunLine RunPage SCRIPT STYLESHEET TEMPLATES Tally Told Verdict
