@@ -14,13 +14,12 @@ import pytest
 from reasonblocks import ReasonBlocks
 from reasonblocks.backends.local import LocalEvaluator
 from reasonblocks.ports import Evaluate, TelemetrySink
-from reasonblocks.types import Evaluation, Memories
+from reasonblocks.types import Account, Evaluation, Memories
 from reasonblocks_testing import LoopHarness, ParityRun, RecordingSink, parity_lines
 from reasonblocks_testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, recorded, shared_out
 from reasonblocks_testing._parity import run_differences
 from reasonblocks_testing._parity_runs import LESSONS, LONG, long_runs, store_of
 from reasonblocks_testing.rb_api import ScriptedRbApi
-from reasonblocks_workbench.calibration import shipped
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.parity.conftest import Tally
 from tests.parity.runs import CORPUS
@@ -111,7 +110,7 @@ class Forgetful:
     """Evaluates each step as if it were the first."""
 
     def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
-        return LocalEvaluator(shipped()).evaluate(replace(request, memories={}))
+        return LocalEvaluator().evaluate(replace(request, account=Account(), memories={}))
 
 
 def test_a_server_that_evaluates_otherwise_is_noticed() -> None:
