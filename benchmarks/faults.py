@@ -57,8 +57,7 @@ ACTS: Mapping[str, Act] = {
     "429": having(Status(code=429, headers={"Retry-After": "1"})),
     "503": having(Status(code=503)),
     "key revoked (401)": lambda api: api.revoke(),
-    "restarted": lambda api: api.restart(new_secret=False),
-    "memory forged": lambda api: api.restart(new_secret=True),
+    "restarted": lambda api: api.restart(),
     **{f"lying: {lie}": having(Lying(lie=lie)) for lie in LIES},
 }
 """The faults, by their names in the table."""

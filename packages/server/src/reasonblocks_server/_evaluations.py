@@ -26,7 +26,7 @@ from .values import ProfileRow
 
 logger = logging.getLogger("reasonblocks.server")
 
-INLINE_STEPS = 8
+INLINE_STEPS = 4
 """The most steps that are evaluated on the event loop, which takes 3 ms."""
 INLINE_BYTES = 64_000
 """Bytes of the largest body that is evaluated there. A body with thousands of tool calls takes 30 ms."""
