@@ -91,15 +91,15 @@ def test_the_transition_follows_the_difficulties() -> None:
 def test_the_monitor_fires_at_the_third_sleep_and_is_quoted_as_the_page_says() -> None:
     made = decisions(example("Monitor"), [step("look"), *(step("sleep", output=str(at)) for at in range(3))])
     assert [one.monitors_fired for one in made] == [(), (), (), (), ("sleeping",)]
-    assert made[-1].injections[0].text.startswith("The check sleeping points at your last turn.")
-    assert "The check sleeping points at your last turn. Look at that again before you go on." in PAGE
+    assert made[-1].injections[0].text.startswith("The check sleeping points at your last step.")
+    assert "The check sleeping points at your last step. Look at that again before you go on." in PAGE
 
 
 def test_a_monitor_fires_as_early_as_the_page_says() -> None:
-    scores = iter([0.59, 0.6, 0.44, 0.45, 0.0])
+    scores = iter([0.59, 0.6, 0.59, 0.7, 0.0])
     made = decisions(ReasonBlocks(monitors=[monitor(lambda *_: (next(scores), None, ()))]), [step()] * 4)
     assert ["mine" in one.monitors_fired for one in made] == [False, False, True, False, True]
-    assert "a score of 0.6, and after the first time in a run already at 0.45" in PAGE
+    assert "at a score of 0.6. " in PAGE
 
 
 def test_the_store_s_rule_is_shown() -> None:

@@ -103,3 +103,7 @@ def test_roles_say_what_changes_what_checks_and_what_ends_a_run(act: Act) -> Non
     assert doubts([valve, trial, end], roles=roles) == {}
     assert doubts([trial, valve, end], roles={"set_valve": "change", "dry_run": "check"}) == {}
     assert doubts([trial, valve, end], roles={"set_valve": "change", "hand_over": "finish"}) == {}
+
+
+def test_a_run_that_ends_without_an_answer_claims_nothing(act: Act) -> None:
+    assert doubts([edit(act), act("run_tests", RED, path="tests"), Step()]) == {}

@@ -27,9 +27,10 @@ _RAN = re.compile(
 def doubts_of(step: Step, index: int, account: Account, patience: Patience) -> Iterator[tuple[str, Doubt]]:
     """Yield the kind and the doubt of each claim that the record contradicts, if the run would end with this step.
 
-    Any final answer counts as a claim of success, unless it says that something failed.
+    Any final answer counts as a claim of success, unless it says that something failed; a run without one claims nothing.
     """
-    if not account.did.finished or _FAILED.search(said := _said(step)):
+    said = _said(step)
+    if not account.did.finished or not (said.strip() or step.tool_calls) or _FAILED.search(said):
         return
     check, seen = account.check, account.steps == index + 1
     if check is not None and check.failed and not check.since:
