@@ -233,10 +233,10 @@ def advance(store: Store, phase: Phased, model: Backend, total: int, name: str) 
 
 def show(given: argparse.Namespace) -> None:
     """Print the tables, and the verdict, of all rows in the folder."""
-    from _monitors.table import json_lines, markdown, text
     from _outcome.arms import ARMS
     from _outcome.side_by_side import side_by_side
     from _outcome.store import read
+    from _outcome.table import json_lines, markdown, text
     from _outcome.tables import tables
     from _outcome.transcripts import write
     from _outcome.verdict import as_text, verdicts

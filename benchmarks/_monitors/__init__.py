@@ -1,1 +1,1 @@
-"""Support for `benchmarks/monitors.py`: turns recorded runs into figures of how well monitors detect failures."""
+"""What `./dev bench monitors` is made of."""

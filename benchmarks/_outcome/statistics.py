@@ -10,14 +10,13 @@ Recovery, disruption and the break-even failure rate are those of arXiv 2602.033
 
 from __future__ import annotations
 
+from _statistics import Draws, Interval, Values, interval, mean_of, ratio, redraws
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, comb, isfinite, nan
 
 import numpy as np
-
-from reasonblocks_workbench.calibration.statistics import Draws, Interval, Values, interval, mean_of, ratio, redraws
 
 from .rows import Phase, Row
 

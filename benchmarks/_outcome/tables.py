@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from _statistics import Draws
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import mean
 
 import numpy as np
-from _monitors.table import Cell, Points, Table
-
-from reasonblocks_workbench.calibration.statistics import Draws
 
 from .rows import Row
 from .statistics import (
@@ -29,6 +27,7 @@ from .statistics import (
     samples,
     share_interval,
 )
+from .table import Cell, Points, Table
 
 __all__ = ["COLUMNS", "placement_of", "tables"]
 

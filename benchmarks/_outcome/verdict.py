@@ -8,12 +8,11 @@ Each verdict is at the 5 % level by itself: of many arms, one may pass by chance
 
 from __future__ import annotations
 
+from _statistics import Draws
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil, isfinite
 from typing import Any, Literal, TypeAlias
-
-from reasonblocks_workbench.calibration.statistics import Draws
 
 from .rows import Phase, Row
 from .statistics import (

@@ -63,7 +63,7 @@ def test_branches_are_played_from_the_shadow_runs_that_have_a_point(tmp_path: Pa
     shadows = {("shadow", seed, "off"): 1 for seed in range(4)}
     assert played == {**shadows, **{("branch", seed, arm): 2 for seed in (1, 3) for arm in ("off", "shipped")}}
     points = {row.seed: row.point for row in rows if row.phase == "shadow"}
-    assert points == {0: None, 1: 4, 2: None, 3: 4}
+    assert points == {0: None, 1: 6, 2: None, 3: 6}
 
 
 def test_what_is_there_is_not_played_again(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path: Path) -> N
 
     def fails_later(query: Query) -> Reply:
         calls["made"] += 1
-        if calls["made"] == 45:
+        if calls["made"] == 35:
             raise BackendError("here", "gone", "start it")
         return stuck_if_odd(query)
 

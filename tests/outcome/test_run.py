@@ -167,7 +167,7 @@ def test_a_shadow_run_and_a_whole_run_that_is_off_say_nothing_but_have_their_poi
     assert played(shadow, to_and_fro) == played(whole, to_and_fro)
     assert (shadow.row().told, whole.row().told) == ((), ())
     assert shadow.row().point == whole.row().point == len(point_of(shadow).calls)
-    assert (shadow.row().kind, shadow.row().monitor) == ("cycle", "semantic_loop")
+    assert (shadow.row().kind, shadow.row().monitor) == ("repeat", "semantic_loop")
 
 
 def test_a_wait_says_nothing_before_its_end_and_then_what_the_monitor_finds() -> None:
@@ -245,7 +245,9 @@ def test_a_claim_after_failing_tests_is_taken_back_once() -> None:
     one, queries = ended("second-look", TEST, FINISH)
     row = one.row()
     (told,) = row.told
-    assert told.text.startswith('You have said "All tests pass.", but before that run_tests() (2 calls ago) failed')
+    assert told.text.startswith(
+        "The newest check, 1 step before this answer, failed, and nothing was changed after it."
+    )
     assert (told.step, told.sources) == (2, ("second look",))
     assert queries[2].messages[-1] == {"role": "user", "content": told.text}
     assert (row.steps, row.ended, row.won) == (3, True, False)
@@ -256,7 +258,9 @@ def test_a_task_that_is_ended_on_failing_checks_is_taken_back() -> None:
     calls = iter([Call("run_checks", {}), Call("finish", {"report": "Everything works."})])
     played(one, lambda query: Reply(call=next(calls, None)))
     (told,) = one.row().told
-    assert told.text.startswith("You have declared the work done, but before that run_checks() (2 calls ago) failed")
+    assert told.text.startswith(
+        "The newest check, 1 step before this answer, failed, and nothing was changed after it."
+    )
 
 
 def test_an_end_without_a_doubt_stays() -> None:
@@ -342,7 +346,7 @@ def test_a_branch_has_its_point_and_whether_it_can_be_won() -> None:
     one = run()
     played(one, to_and_fro)
     row = run("shipped", phase="branch", start=replace(point_of(one), winnable=True)).row()
-    assert (row.phase, row.arm, row.point, row.kind, row.monitor) == ("branch", "shipped", 4, "cycle", "semantic_loop")
+    assert (row.phase, row.arm, row.point, row.kind, row.monitor) == ("branch", "shipped", 6, "repeat", "semantic_loop")
     assert row.winnable is True
     assert (one.row().model, one.row().through, one.row().winnable) == ("scripted", "loop", None)
 

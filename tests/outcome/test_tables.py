@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from _monitors.table import Points, Table, json_lines, markdown, text
 from _outcome.rows import Row
+from _outcome.table import Points, Table, json_lines, markdown, text
 from _outcome.tables import COLUMNS, placement_of, tables
 
 from tests.outcome.made import branches, shadow
