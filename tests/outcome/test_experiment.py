@@ -85,7 +85,7 @@ def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path: Path) -> N
 
     def fails_later(query: Query) -> Reply:
         calls["made"] += 1
-        if calls["made"] == 35:
+        if calls["made"] == 30:
             raise BackendError("here", "gone", "start it")
         return stuck_if_odd(query)
 
