@@ -195,3 +195,13 @@ def test_nothing_is_said_of_a_step_without_a_call() -> None:
 
 def test_without_a_form_nothing_untried_is_named() -> None:
     assert untried_text(Alternatives(), ToolCall(id="c", name="go"), failed=False) == ""
+
+
+@pytest.mark.parametrize("reply", ["No action could be read. Please retry.", "Write one action in a block of its own."])
+def test_answers_without_a_call_that_get_the_same_reply_are_told(reply: str) -> None:
+    run = [Step(thought=f"I think {at}.", tool_results=(ToolResult(call_id="", output=reply),)) for at in range(4)]
+    same = [Step(thought="", tool_results=one.tool_results) for one in run]
+    for steps in (run, same) if "retry" in reply else (same,):
+        text = play(steps, patience=EAGER)[-1].intervention_text
+        assert text is not None
+        assert text.startswith("4 answers without a call have got the same reply (your last step, and 1, 2 and 3 steps")

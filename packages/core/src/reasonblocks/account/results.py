@@ -220,6 +220,7 @@ _STARTS_FAILED = re.compile(
     r"|server))"
 )
 _PHRASES = (
+    "please retry", "please try again",
     "command not found", "no replacement was performed", "did not appear verbatim", "string to replace not found",
     "old_str not found", "no such file or directory", "permission denied", "is not recognized as",
     "modulenotfounderror:", "importerror:", "attributeerror:", "syntaxerror:", "typeerror:", "valueerror:", "keyerror:",

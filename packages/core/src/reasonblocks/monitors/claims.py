@@ -27,7 +27,8 @@ _RAN = re.compile(
 def doubts_of(step: Step, index: int, account: Account, patience: Patience) -> Iterator[tuple[str, Doubt]]:
     """Yield the kind and the doubt of each claim that the record contradicts, if the run would end with this step.
 
-    Any final answer counts as a claim of success, unless it says that something failed; a run without one claims nothing.
+    Any final answer counts as a claim of success, unless it says that something failed; a run without an answer claims
+    nothing.
     """
     said = _said(step)
     if not account.did.finished or not (said.strip() or step.tool_calls) or _FAILED.search(said):

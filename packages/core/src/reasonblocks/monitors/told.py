@@ -70,8 +70,9 @@ def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
 
 def _no_call(now: Action, index: int, account: Account) -> str:
     """Return what came back to answers in which no call could be read."""
-    alike = [one for one in account.actions if one.tool == now.tool and one.line == now.line]
-    if account.did.letter != "B" or len(alike) < 2:
+    silent = [one for one in account.actions if one.tool == now.tool]
+    alike = [one for one in silent if one.result == now.result or (now.line and one.line == now.line)]
+    if len(alike) < 2:
         return ""
     return f"{_times(len(alike), account)} answers without a call have got the same reply ({_places(alike, index)})"
 
