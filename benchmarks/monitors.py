@@ -25,7 +25,13 @@ from reasonblocks.exceptions import ReasonBlocksError, RecordError
 from reasonblocks.util.json import canonical
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 
-CLOSED = ("miniswe_deepseek", "moatless", "tau_airline", "tbench_claude", "vorflux")
+STRATA: Mapping[str, Sequence[str]] = {
+    "strong coders": ("tbench_claude", "vorflux"),
+    "other coders": ("miniswe_deepseek", "moatless"),
+    "tools": ("tau_airline",),
+}
+"""Kinds of agents among the closed sources, named before any of them was measured."""
+CLOSED = sorted(name for names in STRATA.values() for name in names)
 """Sources that no rule or number is chosen on, and that are measured once, after all of that is fixed: of the five
 sources that had no part in the first version the three, and of the eight that had, the two, whose names have the
 smallest SHA-256."""
@@ -105,20 +111,23 @@ def told_in(source: Source, before: str | None) -> tuple[Told, list[str]]:
 
 def measured(given: argparse.Namespace) -> Iterator[dict[str, str]]:
     """Yield a row for each rule, over all sources; with --each also one for each source."""
-    rules: dict[str, list[Judged]] = {}
+    rules: dict[str, dict[str, Judged]] = {}
     moments: list[dict[str, Any]] = []
     for source in sources_of(given):
         told, notes = told_in(source, given.before)
         print(f"{source.name}: {len(source.runs)} runs measured; {'; '.join(notes)}", file=sys.stderr, flush=True)
         for name, steps in told.items():
             judged = source.judged(steps)
-            rules.setdefault(name, []).append(judged)
+            rules.setdefault(name, {})[source.name] = judged
             if given.each:
                 yield {"rule": name, "source": source.name, **row([judged])}
         if given.moments:
             moments += sampled(source, told, given.moments)
-    for name, judged_by_source in rules.items():
-        yield {"rule": name, "source": "all", **row(judged_by_source)}
+    for name, by_source in rules.items():
+        strata = {stratum: [by_source[one] for one in names if one in by_source] for stratum, names in STRATA.items()}
+        for stratum, found in {**(strata if given.closed else {}), "all": [*by_source.values()]}.items():
+            if found:
+                yield {"rule": name, "source": stratum, **row(found)}
     if given.moments:
         write(moments, given.out)
 
