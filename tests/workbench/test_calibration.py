@@ -44,8 +44,9 @@ def test_what_is_missing_is_as_shipped() -> None:
 
 def test_keys_of_older_files_are_read_over_and_named_in_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     older: dict[str, Any] = {"difficulty_mean": 0.5, **dict.fromkeys(GONE, 1)}
+    assert level_of(older).mean == 0.5
     with caplog.at_level(logging.WARNING, "reasonblocks"):
-        assert level_of(older).mean == 0.5
+        ReasonBlocks(calibration=older)
     (record,) = caplog.records
     assert all(key in record.getMessage() for key in GONE)
 

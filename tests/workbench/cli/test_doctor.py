@@ -89,7 +89,7 @@ def test_a_server_without_the_library_is_a_problem(command: Command, monkeypatch
 
 def test_backends_in_use_are_named() -> None:
     assert set(examine({}).backends) == {
-        "evaluator", "pattern store", "embedder", "default embedder", "codebase memory",
+        "evaluator", "pattern store", "embedder", "default embedder", "profiles", "codebase memory",
     }  # fmt: skip
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..exceptions import ConfigError
@@ -18,13 +17,14 @@ service agents."""
 KEYS = ("difficulty_mean", "difficulty_spread")
 GONE = ("composite_fires", "fires", "evidence", "persistence", "own_level")
 """Keys of older files, which have no effect."""
-_log = logging.getLogger("reasonblocks")
 
 
-def level_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> Level:
+def level_of(
+    given: Mapping[str, Any] | str | os.PathLike[str] | None, warn: Callable[[str], object] = lambda text: None
+) -> Level:
     """Return the level of a mapping or a TOML file; missing values are as shipped. Raises `ConfigError`.
 
-    Keys of older versions are read over, and named in one warning.
+    Keys of older versions are read over; `warn` is given one text that names them.
     """
     if given is None:
         return SHIPPED_LEVEL
@@ -35,7 +35,7 @@ def level_of(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> Level:
         if key not in (*KEYS, *GONE):
             raise ConfigError.unknown("calibration", key, KEYS)
     if gone := [key for key in GONE if key in values]:
-        _log.warning("calibration: %s have no effect any more (the patience option replaces them)", ", ".join(gone))
+        warn(f"calibration: {', '.join(gone)} have no effect any more (the patience option replaces them)")
     return Level(
         mean=_number(values, "difficulty_mean", SHIPPED_LEVEL.mean),
         spread=_number(values, "difficulty_spread", SHIPPED_LEVEL.spread, above=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, get_args
@@ -44,6 +45,8 @@ from .options import (
     text,
 )
 from .server import evaluated_by, server_of
+
+_log = logging.getLogger("reasonblocks")
 
 __all__ = [
     "Assignments",
@@ -92,7 +95,7 @@ def configure(
     check_routing(routing := dict(mapping("model_routing", model_routing)))
     own_weights = dict(mapping("weights", weights))
     built_in, history_limit = machine(transition, fsm_thresholds)
-    level, roles = level_of(calibration), tool_roles_of(tool_roles)
+    level, roles = level_of(calibration, _log.warning), tool_roles_of(tool_roles)
     store, seconds = store_of(pattern_store, embedder, environ, server), deadline(step_deadline_ms)
     strict = switch("REASONBLOCKS_STRICT", environ) if strict is None else flag("strict", strict)
     settings = Settings(

@@ -46,6 +46,7 @@ SERVER_SECONDS = 3.0
 """The time limit of each of the two requests to a server."""
 KEY_UNKNOWN, NOT_ALLOWED = 401, 403
 EXAMPLE = "pip install ./packages/core ./packages/langchain"
+IN_MEMORY = 'in memory: patience that runs teach ends with the process; profile="auto" keeps it in a file'
 VARIABLES = (
     "REASONBLOCKS_API_KEY",
     "REASONBLOCKS_BASE_URL",
@@ -157,6 +158,7 @@ def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Mappin
             "pattern store": described,
             "embedder": _embedder(embedder),
             "default embedder": embedder_line(),
+            "profiles": IN_MEMORY if config.server is None else "on the server",
         },
         server,
         (*problem, *problems),
