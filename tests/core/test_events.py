@@ -45,6 +45,7 @@ STEPS = st.builds(
     reasoning=TEXTS,
     tool_calls=st.lists(CALLS, max_size=2).map(tuple),
     tool_results=st.lists(RESULTS, max_size=2).map(tuple),
+    user_text=TEXTS,
 )
 ENTRIES = st.builds(
     StepLogEntry,
@@ -88,7 +89,8 @@ def told(step: Step) -> tuple[Any, ...]:
     """Return everything of a step that steering reads, without the ids of its calls."""
     calls = [(call.name, canonical(call.arguments)) for call in step.tool_calls]
     results = [(result.name, result.output, result.is_error) for result in step.tool_results]
-    return step.thought, step.reasoning, step.scored_text, calls, results, step.action_input, step.observation
+    texts = (step.thought, step.reasoning, step.scored_text, step.action_input, step.observation, step.user_text)
+    return *texts, calls, results
 
 
 @given(STEPS)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -180,7 +181,7 @@ def secret_run(redact: Any) -> list[Event]:
     rb = client(speaks(f"Step 0 said {SECRET}. Look."), sinks=[sink], redact=redact, strict=False)
     session = rb.session(run_id="run", task=f"use {SECRET}", metadata={"note": SECRET})
     session.end_step(begin(session, 0), called(0))
-    completed = step(0, thought=f"it is {SECRET}", output=f"{SECRET} works")
+    completed = replace(step(0, thought=f"it is {SECRET}", output=f"{SECRET} works"), user_text=f"no {SECRET}")
     session.end_step(session.begin_step(StepInput(completed=completed)), StepOutcome(error=f"Boom: {SECRET} is wrong"))
     session.finish(f"failure: {SECRET}", completed=completed)
     session.close()

@@ -24,6 +24,7 @@ from ._runs import (
     SteeringHandle,
     view_of,
 )
+from ._user import new_user_text, user_text
 
 __all__ = [
     "ABANDONED",
@@ -59,10 +60,12 @@ __all__ = [
     "is_identifier",
     "model_name",
     "ms_since",
+    "new_user_text",
     "output_of",
     "same_model",
     "split_keywords",
     "status_of",
+    "user_text",
     "view_of",
 ]
 

@@ -130,7 +130,7 @@ _STEP: Mapping[str, Read] = {
     "run_id": _text,
     "step_index": _count,
     "timestamp": _number,
-    **dict.fromkeys(("thought", "action", "action_input", "observation", "reasoning"), _text),
+    **dict.fromkeys(("thought", "action", "action_input", "observation", "reasoning", "user_text"), _text),
     "is_error": _maybe_flag,
     "tool_calls": partial(_many, _call),
     "tool_results": partial(_many, _result),

@@ -33,7 +33,8 @@ class StepEvent:
     """Call n: its model and tokens, with thought, action and observation of completed step n-1.
 
     `reasoning`, `tool_calls` and `tool_results` are those of the step as well, and empty if the flat fields before them
-    hold the same: then `as_dict` leaves them out. `completed_of` reads either form.
+    hold the same: then `as_dict` leaves them out. It leaves out an empty `user_text`, too. `completed_of` reads either
+    form.
     """
 
     run_id: str
@@ -47,6 +48,7 @@ class StepEvent:
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_results: tuple[ToolResult, ...] = ()
+    user_text: str = ""
     tokens: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -68,16 +70,17 @@ class StepEvent:
                 body[name] = list(value)
             elif isinstance(value, Mapping):
                 body[name] = dict(value)
-        if self.reasoning:
-            body["reasoning"] = self.reasoning
+        body.update({name: text for name in _IF_ANY if (text := getattr(self, name))})
         if self.tool_calls or self.tool_results:
             body["tool_calls"] = [_call_json(call) for call in self.tool_calls]
             body["tool_results"] = [asdict(result) for result in self.tool_results]
         return {"event": "step", **body}
 
 
+_IF_ANY = ("reasoning", "user_text")
+"""Texts that most steps do not have."""
 _FLAT_FIELDS = tuple(
-    name for name in StepEvent.__dataclass_fields__ if name not in ("reasoning", "tool_calls", "tool_results")
+    name for name in StepEvent.__dataclass_fields__ if name not in (*_IF_ANY, "tool_calls", "tool_results")
 )
 
 
@@ -130,6 +133,7 @@ def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapp
         reasoning=done.reasoning,
         tool_calls=calls,
         tool_results=results,
+        user_text=done.user_text,
         tokens=entry.tokens,
         input_tokens=entry.input_tokens,
         output_tokens=entry.output_tokens,
@@ -170,10 +174,20 @@ def _is_flat(step: Step) -> bool:
 def completed_of(event: StepEvent) -> Step:
     """Return the completed step that an event contains. Ids of a flat event's calls are made from its number."""
     thought = "" if event.reasoning and event.reasoning == event.thought else event.thought
-    if event.tool_calls or event.tool_results:
-        return Step(
-            thought=thought, reasoning=event.reasoning, tool_calls=event.tool_calls, tool_results=event.tool_results
-        )
+    calls, results = event.tool_calls, event.tool_results
+    if not calls and not results:
+        calls, results = _flat(event)
+    return Step(
+        thought=thought,
+        reasoning=event.reasoning,
+        tool_calls=calls,
+        tool_results=results,
+        user_text=event.user_text,
+    )
+
+
+def _flat(event: StepEvent) -> tuple[tuple[ToolCall, ...], tuple[ToolResult, ...]]:
+    """Return the only call of a flat event, and its result."""
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
     call_id = f"call-{event.step_index}"
@@ -182,7 +196,7 @@ def completed_of(event: StepEvent) -> Step:
         calls = (ToolCall(id=call_id, name=event.action, arguments=arguments),)
     if event.observation or event.is_error is not None:
         results = (ToolResult(call_id=call_id, name=event.action, output=event.observation, is_error=event.is_error),)
-    return Step(thought=thought, reasoning=event.reasoning, tool_calls=calls, tool_results=results)
+    return calls, results
 
 
 def _ordered(arguments: JSON, order: JSON) -> JSON:

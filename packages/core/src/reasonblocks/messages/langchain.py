@@ -24,6 +24,14 @@ HUMANS = frozenset({"human", "HumanMessageChunk"})
 """Values of `type` of the user's messages (`HumanMessage` and its chunk)."""
 
 
+def is_made(message: Message) -> bool:
+    """Return True for a human message that LangChain itself wrote, such as the summary of removed messages.
+
+    Source: `additional_kwargs["lc_source"]` of `langchain.agents.middleware`.
+    """
+    return bool(get(get(message, "additional_kwargs"), "lc_source"))
+
+
 def answer_of(message: Message, results: Iterable[Message] = ()) -> Step:
     """Return the step that an `AIMessage` began, with the results of its calls (each a `ToolMessage`)."""
     calls = calls_of(message)

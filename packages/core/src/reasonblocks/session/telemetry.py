@@ -23,7 +23,7 @@ from ._sink_queue import QueuedEvent, SinkQueue
 from .guard import Faults
 
 Redact = Callable[[str], str]
-TEXTS = ("thought", "action_input", "observation", "reasoning")
+TEXTS = ("thought", "action_input", "observation", "reasoning", "user_text")
 TEXTS_IN_METADATA = (
     "error", "doubts", "stop", "interrupt", "withheld_texts", "withheld_stop", "withheld_interrupt", "argument_order"
 )  # fmt: skip

@@ -44,6 +44,7 @@ class WireStep(Request):
     reasoning: str = ""
     tool_calls: list[WireCall] | None = None
     tool_results: list[WireResult] | None = None
+    user_text: str = ""
 
     @classmethod
     def of(cls, step: Step) -> WireStep:
@@ -56,12 +57,17 @@ class WireStep(Request):
                 WireResult(call_id=result.call_id, output=result.output, name=result.name, is_error=result.is_error)
                 for result in step.tool_results
             ],
+            user_text=step.user_text,
         )
 
     def step(self) -> Step:
         """Return the step."""
         return Step(
-            thought=self.thought, reasoning=self.reasoning, tool_calls=self._calls(), tool_results=self._results()
+            thought=self.thought,
+            reasoning=self.reasoning,
+            tool_calls=self._calls(),
+            tool_results=self._results(),
+            user_text=self.user_text,
         )
 
     def _calls(self) -> tuple[ToolCall, ...]:
