@@ -174,5 +174,5 @@ def test_a_failed_tool_that_said_nothing_has_no_words_of_the_clis(said: str) -> 
 def test_a_step_comes_through_json_as_it_was() -> None:
     call = ToolCall(id="c1", name="look", arguments={"at": {"deep": [1, None, "ü"]}})
     came = ToolResult(call_id="c1", name="look", output="nothing", is_error=True, duration_ms=3.0)
-    step = Step(thought="I look.", reasoning="Hm.", tool_calls=(call,), tool_results=(came,))
+    step = Step(thought="I look.", reasoning="Hm.", tool_calls=(call,), tool_results=(came,), user_text="Go on.")
     assert step_kept(json.loads(json.dumps(kept_of(step)))) == step

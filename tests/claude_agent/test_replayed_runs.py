@@ -25,11 +25,13 @@ from tests.claude_agent.replay import (
     turn,
 )
 from tests.claude_agent.world import ask
+from tests.second_message import Heard
 from tests.steered import steering
 
 RULE_SAID = "[REASONBLOCKS]\n- Check before you say that it is done."
 STEP_0_SAID = "[REASONBLOCKS]\nStep 0 looked again. Read what it said."
 STEP_3_SAID = "[REASONBLOCKS]\nStep 3 looked again. Read what it said."
+A_TASK_ENDED = "<task-notification>\n<task-id>b1</task-id>\n</task-notification>"
 HARD: dict[str, Any] = {"scorer": lambda step: 0.7, "model_routing": {"SLOW": "strong-model"}}
 
 
@@ -127,6 +129,23 @@ def test_the_prompt_after_an_interruption_goes_on_with_the_run() -> None:
         "Hm.",
         "I look a 0. time.",
     ]
+
+
+def test_the_prompt_after_an_interruption_is_what_the_user_said_to_the_next_request() -> None:
+    heard = Heard()
+    cli = Replay(
+        [*prompted(), *looked(0), interrupted("aborted_streaming")],
+        [*prompted("Go on."), Hook(event="UserPromptSubmit", given={"prompt": A_TASK_ENDED}), *looked(1), *done()],
+    )
+    steered = played(cli, prompts=2, scorer=heard)
+    assert heard.texts == ["", "Go on.", ""]
+    assert steered.trace.state.account.mark == 1
+
+
+def test_a_prompt_that_begins_a_run_is_its_task_alone() -> None:
+    heard = Heard()
+    played(Replay(turn(1), turn(1, prompt="And now the linter.")), prompts=2, scorer=heard)
+    assert heard.texts == [""] * 4
 
 
 def test_a_request_that_was_interrupted_is_not_told_a_second_time() -> None:

@@ -32,6 +32,7 @@ from tests.claude_agent.world import (
     session,
     told,
 )
+from tests.second_message import AT, LOOKS, SAID, Heard, check
 from tests.steered import steering
 
 __all__ = ["cli"]
@@ -74,6 +75,32 @@ def test_the_prompt_after_an_interruption_goes_on_with_the_run() -> None:
         then, client = in_time(run())
         assert (then, outcomes(client)) == ({"run": None}, {"run": "success"})
         assert [entry.thought_preview for entry in client.steering.step_log] == ["", "I look a 0. time."]
+
+
+def test_what_the_user_says_after_an_interruption_moves_the_mark() -> None:
+    heard = Heard()
+
+    async def waits(arguments: Any) -> dict[str, Any]:
+        if arguments["at"] == AT - 1:
+            await asyncio.Event().wait()
+        return {"content": [{"type": "text", "text": "empty"}]}
+
+    def waits_now(message: Message) -> bool:
+        blocks = message.content if isinstance(message, AssistantMessage) else []
+        return any(isinstance(block, ToolUseBlock) and block.input == {"at": AT - 1} for block in blocks)
+
+    with place(in_turn(*looks(LOOKS)), waits) as here:
+
+        async def run() -> SteeredClaudeClient:
+            async with session(here, steering(scorer=heard)) as client:
+                await client.query(TASK)
+                async for message in client.receive_response():
+                    if waits_now(message):
+                        await client.interrupt()
+                await ask(client, SAID)
+            return client
+
+        check(heard.texts, in_time(run()).steering.trace.state)
 
 
 def test_a_request_that_was_interrupted_is_asked_anew_and_told_once() -> None:

@@ -149,3 +149,4 @@ def test_the_prompt_after_an_interruption_continues_the_run_as_it_did_live(tmp_p
         session_id = in_time(run(here))
     (seen,), (read,) = recorded(tmp_path / "log.jsonl"), recorded(*transcripts(session_id))
     assert stories([read]) == stories([seen])
+    assert [step.user_text for step in read.steps] == [step.user_text for step in seen.steps] == ["", "Go on."]

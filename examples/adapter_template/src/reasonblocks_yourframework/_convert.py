@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from reasonblocks.adapters import new_user_text
 from reasonblocks.render import place, with_guidance
 from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
@@ -19,11 +20,13 @@ def completed_step(messages: Sequence[Message]) -> Step:
     # them had to wait. `failed` is None if the framework only reports that nothing was raised. If the history has no
     # answer, `Step(tool_results=...)` is enough: the session knows the rest from `end_step`.
     results: list[ToolResult] = []
-    for message in reversed(messages):
+    newest_first = reversed(messages)
+    for message in newest_first:
         if message.role == "tool":
             results.insert(0, ToolResult(call_id=message.call_id, output=message.text, is_error=message.failed))
         elif message.role == "assistant":
-            return replace(said(message), tool_results=tuple(results))
+            before = ({"role": message.role, "content": message.text} for message in newest_first)
+            return replace(said(message), tool_results=tuple(results), user_text=new_user_text(before))
     return Step(tool_results=tuple(results))
 
 

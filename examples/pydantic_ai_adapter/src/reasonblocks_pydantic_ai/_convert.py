@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.usage import RequestUsage
 
-from reasonblocks.adapters import same_model
+from reasonblocks.adapters import new_user_text, same_model
 from reasonblocks.render import defused, with_guidance
 from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
@@ -40,14 +40,26 @@ def task_of(ctx: RunContext[Any]) -> str | None:
 def completed_step(messages: Sequence[ModelMessage]) -> Step:
     """Return the newest answer with its tool results. The messages are read from their end."""
     results: dict[str, ToolResult] = {}
-    for message in reversed(messages):
+    newest_first = reversed(messages)
+    for message in newest_first:
         returned = (part for part in message.parts if isinstance(part, BaseToolReturnPart))
         results.update((part.tool_call_id, result_of(part)) for part in returned)
         if isinstance(message, ModelResponse):
             step = said(message)
             in_order = (results.get(call.id) for call in step.tool_calls)  # the result of an approved call is last
-            return replace(step, tool_results=tuple(result for result in in_order if result))
+            user_text = new_user_text(_in_plain_words(newest_first))
+            return replace(step, tool_results=tuple(result for result in in_order if result), user_text=user_text)
     return Step(tool_results=tuple(results.values()))
+
+
+def _in_plain_words(newest_first: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
+    """Yield the answers, and the prompts of the user with their content."""
+    for message in newest_first:
+        if isinstance(message, ModelResponse):
+            yield {"role": "assistant"}
+            continue
+        prompts = (part for part in reversed(message.parts) if isinstance(part, UserPromptPart))
+        yield from ({"role": "user", "content": part.content} for part in prompts)
 
 
 def said(response: ModelResponse) -> Step:

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks.adapters import HeldRun, Newest, OpenCall, RunOptions, Runs, adrive, call_key
+from reasonblocks.adapters import HeldRun, Newest, OpenCall, RunOptions, Runs, adrive, call_key, user_text
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.messages.claude_code import task_done
 from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput, StepOutcome
@@ -50,6 +50,8 @@ class AgentRun(HeldRun):
         """The newest decided request."""
         self._heard: Answer | None = None
         """The answer that is recorded already."""
+        self._user_text = ""
+        """The user's new text in the newest decided request; the prompt that began the run is none."""
         self.resulted = asyncio.Event()
         """Set once the turn's result has arrived and the run has its outcome."""
         self.turn_ended = False
@@ -79,19 +81,22 @@ class AgentRun(HeldRun):
         """The number of decided requests of this turn."""
         return self.calls - self._turn_began_at
 
-    async def begin_turn(self, completed: Step | None) -> StepDecision | None:
-        """Decide the first request of a turn; return None after a fault."""
+    async def begin_turn(self, completed: Step | None, said: str = "") -> StepDecision | None:
+        """Decide the first request of a turn; return None after a fault. `said` is the user's text in it."""
         self._turn_began_at = self.calls - (self.unanswered is not None)
-        return await self.decide(completed)
+        return await self.decide(completed, said)
 
-    async def decide(self, completed: Step | None) -> StepDecision | None:
-        """Decide the next request; return None after a fault. A decision with a `stop` has ended the run instead."""
+    async def decide(self, completed: Step | None, said: str = "") -> StepDecision | None:
+        """Decide the next request; return None after a fault. A decision with a `stop` has ended the run instead.
+
+        `said` is the user's new text in the request.
+        """
         self.resulted.clear()
         self.turn_ended, self.waiting = False, None
         with self.session.guard("deciding a call"):
             decision = await adrive(self.session.begin_flow(self._given(completed)))
             self.stop = decision.stop
-            self._decided(decision, completed)
+            self._decided(decision, completed, said)
             return decision
         return None
 
@@ -113,10 +118,11 @@ class AgentRun(HeldRun):
             agent_name=self._agent_name,
         )
 
-    def _decided(self, decision: StepDecision, completed: Step | None) -> None:
+    def _decided(self, decision: StepDecision, completed: Step | None, said: str = "") -> None:
         self._call = None
         if decision.stop is None:
             self._call = OpenCall(session=self.session, decision=decision, model=self.asked_model)
+        self._user_text = user_text([self._user_text, said] if decision.replayed else [said])
         if not decision.replayed:
             self.judged = completed
 
@@ -131,7 +137,7 @@ class AgentRun(HeldRun):
         request that no hook announced has no decision: its answer is judged, and not recorded.
         """
         known = answer.step if answer else Step(thought=said) if said else None
-        step = batch_step(calls, known, self._stream.results)
+        step = replace(batch_step(calls, known, self._stream.results), user_text=self._user_text)
         if self._call is not None and (answer is None or answer is not self._heard):
             self._call.model = self.asked_model
             self._call.record(partial(self._outcome, self._call, answer, step))

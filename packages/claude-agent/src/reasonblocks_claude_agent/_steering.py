@@ -11,7 +11,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, T
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunOptions, RunView, SteeringHandle
-from reasonblocks.messages.claude_code import task_done
+from reasonblocks.messages.claude_code import prompt_text, task_done
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
 from ._sessions import AgentRun, SessionRuns, Snapshots
@@ -92,7 +92,7 @@ class Steering(SteeringHandle[AgentRun]):
         if before is not None and before.turn_ended and self._session.stream.is_read:
             await _at_most(RESULT_SECONDS + self._rb.step_deadline_seconds, before.resulted.wait())
         run = self._session.prompted(given.get("session_id"), prompt)
-        decision = None if run.stop is not None else await self._first_of_turn(run)
+        decision = None if run.stop is not None else await self._first_of_turn(run, prompt)
         if run.stop is not None and task_done(prompt) is not None:
             return self._end_turn(run, "UserPromptSubmit", given)
         if run.stop is not None:  # the user goes on with another run
@@ -101,10 +101,13 @@ class Steering(SteeringHandle[AgentRun]):
         self._session.keep()
         return self._delivery.deliver("UserPromptSubmit", given, decision)
 
-    async def _first_of_turn(self, run: AgentRun) -> StepDecision | None:
+    async def _first_of_turn(self, run: AgentRun, prompt: str) -> StepDecision | None:
+        """Decide the first request of a turn. Its prompt is the task of a new run, the CLI's own, or new user text."""
         answer = self._session.stream.newest(MAIN)
         done = run.heard(answer) if answer is not None and run.calls else run.left_at or Step()
-        return await run.begin_turn(done if run.calls else None)
+        if not run.calls:
+            return await run.begin_turn(None)
+        return await run.begin_turn(done, said="" if task_done(prompt) is not None else prompt_text(prompt))
 
     def _end_turn(self, run: AgentRun, event: str, given: Input) -> HookOutput:
         """End the turn of a run that `stop_when` has ended. A subagent hands what it has to the agent above it."""

@@ -114,6 +114,7 @@ def kept_of(step: Step) -> dict[str, JSON]:
         "reasoning": step.reasoning,
         "tool_calls": [asdict(call) for call in step.tool_calls],
         "tool_results": [asdict(result) for result in step.tool_results],
+        "user_text": step.user_text,
     }
 
 
@@ -124,6 +125,7 @@ def step_kept(kept: Mapping[str, Any]) -> Step:
         reasoning=kept["reasoning"],
         tool_calls=tuple(ToolCall(**call) for call in kept["tool_calls"]),
         tool_results=tuple(ToolResult(**result) for result in kept["tool_results"]),
+        user_text=kept.get("user_text", ""),
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from reasonblocks.adapters import new_user_text
 from reasonblocks.messages import langchain
 from reasonblocks.messages.content import text_of
 from reasonblocks.types import Step, StepInput, StepOutcome
@@ -31,7 +33,7 @@ def step_input(
     answer = newest_answer(messages, before_run, seen)
     completed: Step | None = None
     with guard("reading the messages"):
-        completed = completed_step(messages, answer)
+        completed = completed_step(messages, answer, before_run)
     return StepInput(key=step_key(answer, last_key), completed=completed, default_model=model, agent_name=agent_name)
 
 
@@ -60,10 +62,13 @@ def is_models_own_end(messages: Sequence[BaseMessage], before_run: str | None, s
     return answer is not None and answer.id == seen and not answer.tool_calls
 
 
-def completed_step(messages: Sequence[BaseMessage], answer_id: str | None) -> Step | None:
+def completed_step(
+    messages: Sequence[BaseMessage], answer_id: str | None, before_run: str | None = None
+) -> Step | None:
     """Return the step that this answer began, with all results so far; None before the first answer.
 
-    If the answer was removed from the messages, the step has its results only: steering knows the rest.
+    If the answer was removed from the messages, the step has its results only: steering knows the rest, but not what
+    the user said.
     """
     if answer_id is None:
         return None
@@ -74,7 +79,16 @@ def completed_step(messages: Sequence[BaseMessage], answer_id: str | None) -> St
     call_ids = langchain.call_ids_of(answer)
     later = (message for message in messages[at + 1 :] if isinstance(message, ToolMessage))
     # LangGraph puts an answer with a repeated id into the first one's place: results of other answers may follow it.
-    return langchain.answer_of(answer, (message for message in later if message.tool_call_id in call_ids))
+    step = langchain.answer_of(answer, (message for message in later if message.tool_call_id in call_ids))
+    return replace(step, user_text=_user_text(messages, at, before_run))
+
+
+def _user_text(messages: Sequence[BaseMessage], at: int, before_run: str | None) -> str:
+    """Return what the user said in this run between the answer before the one at this place, and that one."""
+    before = next((place for place in range(at - 1, -1, -1) if isinstance(messages[place], AIMessage)), None)
+    if before is None or (before_run is not None and messages[before].id == before_run):
+        return ""  # the run begins here: it is the task
+    return new_user_text(reversed(messages[before:at]))
 
 
 def task_of(messages: Sequence[BaseMessage], before_run: str | None) -> str:

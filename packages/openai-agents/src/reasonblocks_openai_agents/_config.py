@@ -80,6 +80,7 @@ def new_run(
         server_managed="tail" not in caps.placements,
         resumed=snapshot is not None,
         waits_for=[str(call_id) for call_id in _list_in(snapshot, "waits_for")],
+        user_text=str((snapshot or {}).get("user_text", "")),
     )
     for child in _list_in(snapshot, "children"):
         run.adopt(_resumed(rb, options, child, run))

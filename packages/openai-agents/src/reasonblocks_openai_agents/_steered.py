@@ -11,10 +11,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reasonblocks import SteeringSession
-from reasonblocks.adapters import HeldRun, Newest, OpenCall, SteeringFlow, adrive, call_key, same_model
+from reasonblocks.adapters import (
+    HeldRun,
+    Newest,
+    OpenCall,
+    SteeringFlow,
+    adrive,
+    call_key,
+    new_user_text,
+    same_model,
+)
 from reasonblocks.messages.openai import Item, Items, answer_of, local_call_ids, newest_answer, usage_of
 from reasonblocks.render import has_tail
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
+from reasonblocks.util.json import evolve
 
 from ._convert import TOOL_FAILED, ToolCalls, completed_step, failed_calls, newest_call_id, outcome_of
 from ._request import reasoning_ids, steered, without_foreign_reasoning
@@ -135,6 +145,7 @@ class SteeredRun(HeldRun):
         server_managed: bool = False,
         resumed: bool = False,
         waits_for: Sequence[str] = (),
+        user_text: str = "",
     ) -> None:
         super().__init__(session)
         self.agent_name = agent_name
@@ -148,6 +159,8 @@ class SteeredRun(HeldRun):
         self._resumed_routed = resumed and bool(model_routing)
         self._failure: str | None = None
         self.answer: Step | None = None
+        self._user_text = user_text
+        """The user's new text in the newest request; the task is none."""
         self.asked: RequestEnds | None = None  # before any guidance
         self._authors: Newest[str, str] = Newest(MAX_AUTHORS)
         self._children: Newest[str, SteeredRun] = Newest(MAX_CHILDREN)
@@ -162,7 +175,8 @@ class SteeredRun(HeldRun):
     def snapshot(self) -> dict[str, object]:
         """Return plain JSON to keep beside `RunState.to_json()`: pass it as `snapshot` to the run that continues."""
         within = [run.kept() for run in self._children.values() if not run.over]
-        return {**self.session.trace.snapshot(), "waits_for": list(self.waits_for), "children": within}
+        waits = {"waits_for": list(self.waits_for), "user_text": self._user_text}
+        return {**self.session.trace.snapshot(), **waits, "children": within}
 
     def kept(self) -> dict[str, object]:
         """Return the snapshot, the identity and the waiting calls that a parent run keeps of this one."""
@@ -192,6 +206,7 @@ class SteeredRun(HeldRun):
                 self.call.catch_up(items)
             done = self._completed(items) if self.calls else None
             await adrive(self._settled(done))
+            self._user_text = new_user_text(reversed(items)) if self.calls else ""
             decision = await self.session.abegin_step(self._next_call(done, own_model))
             if await self._failed_meanwhile():
                 return None
@@ -237,7 +252,8 @@ class SteeredRun(HeldRun):
                 self._authors.keep(item_id, call.model)
 
     def _completed(self, items: Sequence[Item]) -> Step:
-        return completed_step(items, self.answer, self.tools.ended, self.tools.failed)
+        step = completed_step(items, self.answer, self.tools.ended, self.tools.failed)
+        return evolve(step, user_text=self._user_text)
 
     def _is_foreign(self, model: str, own_model: str) -> Callable[[str], bool]:
         unknown = "" if self._resumed_routed else own_model  # answers of another process may be anyone's
