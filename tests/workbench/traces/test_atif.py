@@ -38,7 +38,11 @@ def test_each_step_of_the_agent_is_a_step_with_its_results() -> None:
                 ToolResult(call_id="call-1", name="bash", output="main.c:1: error: expected ';'"),
             ),
         ),
-        Step(tool_calls=(again,), tool_results=(ToolResult(call_id="call-3", name="bash", output="ok\n[image]"),)),
+        Step(
+            tool_calls=(again,),
+            tool_results=(ToolResult(call_id="call-3", name="bash", output="ok\n[image]"),),
+            user_text="Please be quick.",
+        ),
         Step(thought="The build is green."),
     )
 

@@ -152,6 +152,7 @@ def test_the_prompt_after_an_interruption_continues_the_run(write: Write, chat: 
     chat.prompt("Go on."), chat.says("Done.")
     (run,) = chat.runs(write)
     assert (run.outcome, told(run)) == (None, [("", "rejected"), ("Done.", "")])
+    assert [step.user_text for step in run.steps] == ["", "Go on."]
 
 
 def test_only_the_next_prompt_continues_an_interrupted_run(write: Write, chat: Transcript) -> None:

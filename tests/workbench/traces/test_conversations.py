@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.exceptions import RecordError
+from reasonblocks.render import FRAME
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
 from reasonblocks_workbench.traces import Record, RecordedRun, read_runs
 from reasonblocks_workbench.traces._anthropic import AnthropicMessages
@@ -309,6 +310,32 @@ def test_a_note_beside_a_result_is_no_task(write: Write) -> None:
     noted = result("anthropic", "1", "ok")
     noted["content"].append({"type": "text", "text": "a note"})
     assert only(write("a.json", [*asks("anthropic", "1"), noted])).task == ""
+
+
+# ------------------------------------------------------------ what the user says during a run
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_the_user_says_between_two_answers_belongs_to_the_second(write: Write, dialect: str) -> None:
+    turn = [*asks(dialect, "1"), result(dialect, "1", "ok")]
+    run = only(write("a.json", [user(), user("at once"), *turn, user("wait"), user("go on"), *turn, *turn]))
+    assert run.task == "fix it"
+    assert [step.user_text for step in run.steps] == ["", "wait\n\ngo on", ""]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_guidance_that_a_recorded_request_had_is_not_the_users(write: Write, dialect: str) -> None:
+    turn = [*asks(dialect, "1"), result(dialect, "1", "ok")]
+    guided = [user(), *turn, user(f"go on\n\n{FRAME}\nRead it."), *turn, user(f"{FRAME}\nRead it."), *turn]
+    assert [step.user_text for step in steps(write, *guided)] == ["", "go on", ""]
+
+
+def test_of_texts_beside_a_result_reminders_are_not_the_users(write: Write) -> None:
+    noted = result("anthropic", "1", "ok")
+    reminder = {"type": "text", "text": "<system-reminder>It is late.</system-reminder>"}
+    noted["content"] += [reminder, {"type": "text", "text": "only the parser"}]
+    said = steps(write, user(), *asks("anthropic", "1"), noted, *asks("anthropic", "2"))
+    assert [step.user_text for step in said] == ["", "only the parser"]
 
 
 # ------------------------------------------------------------ any JSON

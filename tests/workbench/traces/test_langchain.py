@@ -75,7 +75,13 @@ def test_the_task_is_the_first_human_message(write: Write) -> None:
 
 
 def test_several_human_turns_are_one_run(write: Write) -> None:
-    assert len(steps(write, *RUN, human("and now this"), ai("Yes."))) == 3
+    found = steps(write, *RUN, human("and now this"), ai("Yes."))
+    assert [step.user_text for step in found] == ["", "", "and now this"]
+
+
+def test_a_summary_that_langchain_wrote_is_not_what_the_user_said(write: Write) -> None:
+    summary = {"type": "human", "data": {"content": "So far: ...", "additional_kwargs": {"lc_source": "summarization"}}}
+    assert steps(write, *RUN, summary, ai("Yes."))[-1].user_text == ""
 
 
 def test_parallel_calls_are_one_step(write: Write) -> None:

@@ -110,6 +110,29 @@ def test_openai_messages_and_their_usage_are_read(write: Write) -> None:
     assert (run.usages[0], run.model, run.task) == (Usage(input=9, output=3, cache_read=4), "m", "Fix it.")
 
 
+def langchain(kind: str, content: str) -> Node:
+    return {"lc": 1, "type": "constructor", "id": ["m"], "kwargs": {"type": kind, "content": content}}
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer", "result", "more"),
+    [
+        (langchain("human", "Fix it."), langchain("ai", "Hm."), langchain("tool", "ok"), langchain("human", "Go on.")),
+        (["user", "Fix it."], ["assistant", "Hm."], {"role": "tool", "content": "ok"}, ["user", "Go on."]),
+    ],
+)
+def test_what_the_user_says_after_an_answer_belongs_to_the_next_step(
+    write: Write, ask: object, answer: object, result: object, more: object
+) -> None:
+    given = [[langchain("system", "Be good."), ask]]
+    for new in ([answer, result], [more], [answer]):
+        given.append([*given[-1], *new])
+    calls = [chat(f"call-{n}", n, {"content": "Hm."}, inputs={"messages": one}) for n, one in enumerate(given, 1)]
+    aside = chat("title", 9, {"content": "Title"}, inputs={"messages": given[0]})
+    (run,) = runs(write("a.jsonl", ROOT, *calls, aside))
+    assert [step.user_text for step in run.steps] == ["", "", "Go on.", "", ""]
+
+
 def test_anthropic_blocks_are_read(write: Write) -> None:
     blocks = [
         {"type": "thinking", "thinking": "Hm."},

@@ -170,6 +170,18 @@ def test_ids_that_repeat_in_the_messages_of_each_call_belong_to_their_answers(wr
     ]  # fmt: skip
 
 
+def test_what_the_user_says_after_an_answer_belongs_to_the_next_step(write: Write) -> None:
+    def said(role: str, content: str) -> Json:
+        return {"role": role, "parts": [text(content)]}
+
+    given = [said("user", "Fix it.")]
+    spans = [agent(), chat("one", 1, text("Hm."), given=given)]
+    given = [*given, said("assistant", "Hm."), said("user", "Go on.")]
+    spans.append(chat("two", 2, text("Hm."), given=given))
+    spans.append(chat("three", 3, text("Done."), given=[*given, said("assistant", "Hm.")]))
+    assert [step.user_text for step in only(write, *spans).steps] == ["", "Go on.", ""]
+
+
 def test_a_tool_without_an_id_answers_the_open_call_of_its_name(write: Write) -> None:
     run = only(
         write, agent(), chat("one", 1, call("a"), call("b", "cat"), call("c")), tool(2, "", "1"), tool(3, "", "2"),

@@ -91,11 +91,13 @@ def test_the_richer_form_goes_before_the_flat_one(write: Write) -> None:
         action="flat",
         observation="flat",
         reasoning="inner",
+        user_text="go on",
         tool_calls=[{"id": "1", "name": "a", "arguments": {"x": 1}}, {"id": "2", "name": "b"}],
         tool_results=[{"call_id": "2", "name": "b", "output": "two", "is_error": True, "duration_ms": 3.5}],
     )
     assert completed == Step(
         reasoning="inner",
+        user_text="go on",
         tool_calls=(ToolCall(id="1", name="a", arguments={"x": 1}), ToolCall(id="2", name="b", arguments={})),
         tool_results=(ToolResult(call_id="2", name="b", output="two", is_error=True, duration_ms=3.5),),
     )

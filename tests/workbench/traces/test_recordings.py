@@ -44,7 +44,7 @@ RUN = (
     looks(("c1", "a.py"), ("c2", "b.py"), text="I look at both files."),
     looks(("c3", "c.py"), text="b.py is missing. I look at c.py."),
     Step(thought="The tests pass."),
-    Step(thought="The linter passes."),
+    Step(thought="The linter passes.", user_text="And now the linter."),
 )
 
 

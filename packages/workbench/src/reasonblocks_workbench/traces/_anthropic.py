@@ -42,9 +42,17 @@ def _steps(messages: Iterable[Item]) -> StepList:
             results = [block for block in blocks if anthropic.kind(block) == "tool_result"]
             for block in results:
                 found.add(anthropic.result_of(block))
-            if not results:
-                found.known(task=text_of(blocks))
+            if not results or found.users.task:  # a text beside a result is no task
+                found.users.add(text_of([block for block in blocks if not _is_reminder(block)]))
     return found
+
+
+REMINDER = "<system-reminder>"
+"""The beginning of the texts that Claude Code adds to its user's messages."""
+
+
+def _is_reminder(block: Item) -> bool:
+    return str(block.get("text") or "").lstrip().startswith(REMINDER)
 
 
 def _usage(message: Item) -> Usage:

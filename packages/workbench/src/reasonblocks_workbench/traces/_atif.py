@@ -16,6 +16,7 @@ from reasonblocks.messages import first_int, plain
 from reasonblocks.messages.content import output_of, text_of
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
 
+from ._conversation import UserTexts
 from ._files import Record
 from ._run import Header, RecordedRun, Runs, reason, run_by_run
 
@@ -68,7 +69,7 @@ class _Trajectory(Header):
 class Atif:
     """Reads a trajectory as one run, with a step for each step of the agent and the outcome of an added `outcome`.
 
-    Observations of the system, later messages of the user and the steps of subagents are left out.
+    Observations of the system and the steps of subagents are left out.
     """
 
     name = "atif"
@@ -100,6 +101,7 @@ def _run(file: str, record: Record) -> RecordedRun | RecordError:
         return RecordError(file, record.line, reason(error))
     told = next((text_of(step.message) for step in run.steps if step.source == "user"), "")
     steps = [step for step in run.steps if step.source == "agent"]
+    said = _said(run.steps)
     known = {
         "run_id": run.run_id or run.session_id,
         "source": run.source or run.agent.name,
@@ -109,10 +111,23 @@ def _run(file: str, record: Record) -> RecordedRun | RecordError:
         or next((step.model_name for step in steps if step.model_name), None),
     }
     header = run.model_copy(update=known)
-    return header.recorded(file, record.line, tuple(map(_step, steps)), tuple(_usage(step.metrics) for step in steps))
+    return header.recorded(
+        file, record.line, tuple(map(_step, steps, said)), tuple(_usage(step.metrics) for step in steps)
+    )
 
 
-def _step(step: _Step) -> Step:
+def _said(steps: Iterable[_Step]) -> list[str]:
+    """Return the user's new text for each step of the agent."""
+    users, found = UserTexts(), list[str]()
+    for step in steps:
+        if step.source == "user":
+            users.add(text_of(step.message))
+        elif step.source == "agent":
+            found.append(users.before_answer())
+    return found
+
+
+def _step(step: _Step, said: str) -> Step:
     calls = [
         ToolCall(id=call.tool_call_id, name=call.function_name, arguments=plain(call.arguments))
         for call in step.tool_calls or ()
@@ -123,6 +138,7 @@ def _step(step: _Step) -> Step:
         reasoning=step.reasoning_content or "",
         tool_calls=(*calls,),
         tool_results=tuple(_result(result, calls) for result in results),
+        user_text=said,
     )
 
 

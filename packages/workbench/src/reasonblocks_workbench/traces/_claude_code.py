@@ -12,7 +12,7 @@ from reasonblocks.messages.content import text_of
 from reasonblocks.types import JSON
 
 from ._claude_lines import NOT_PROMPTS, SAID, Line, line_of, newest_branch
-from ._conversation import StepList
+from ._conversation import StepList, UserTexts
 from ._files import Record
 from ._run import Header, RecordedRun, Runs
 
@@ -67,7 +67,7 @@ class _Run:
     interrupted: bool = False
     failure: str | None = None
     said: list[Line | str] = field(default_factory=list)
-    """The lines with results, and the ids of the answers, in order."""
+    """The lines with results, those of prompts that continued the run, and the ids of the answers, in order."""
     answers: dict[str, list[Line]] = field(default_factory=dict)
 
     def answer(self, line: Line) -> None:
@@ -81,11 +81,13 @@ class _Run:
             self.answers.setdefault(line.answer_id, []).append(line)
 
     def recorded(self, file: str) -> RecordedRun:
-        steps = StepList()
+        steps = StepList(UserTexts(self.task))
         for said in self.said:
             if isinstance(said, Line):
                 for block in said.results:
                     steps.add(result_of(block))
+                if not said.results:
+                    steps.users.add(prompt_text(text_of(said.blocks)))
                 continue
             lines = self.answers[said]
             usage = next(
@@ -145,6 +147,8 @@ class _Session:
             continued = run if run is not None and run.interrupted else None
         found = continued or self.begin(line, agent or prompt_id, prompt_text(prompt))
         found.interrupted = False
+        if continued is not None and done is None:
+            found.said.append(line)
         if not agent:
             self.by_prompt[prompt_id] = found
         elif continued is None:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import ValidationError
 
+from reasonblocks.adapters import user_text
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types import JSON, Step, ToolResult, Usage
 
@@ -82,13 +83,33 @@ def _evidence_of_message(message: Mapping[str, JSON]) -> Dialect | None:
 
 
 @dataclass(slots=True)
+class UserTexts:
+    """The user's messages, while a conversation is read: the first one is its task."""
+
+    task: str = ""
+    _new: list[str] = field(default_factory=list)
+    _has_begun: bool = False
+
+    def add(self, text: str) -> None:
+        if self.task:
+            self._new.append(text)
+        self.task = self.task or text
+
+    def before_answer(self) -> str:
+        """Return what the user has said since the answer before; "" for the first answer, before which all is task."""
+        text = user_text(self._new) if self._has_begun else ""
+        self._new, self._has_begun = [], True
+        return text
+
+
+@dataclass(slots=True)
 class StepList:
     """The steps of a conversation, while it is read.
 
     A result joins the newest step that made its call, else the last step; one before any step is left out.
     """
 
-    task: str = ""
+    users: UserTexts = field(default_factory=UserTexts)
     model: str = ""
     _steps: list[Step] = field(default_factory=list)
     _usages: list[Usage] = field(default_factory=list)
@@ -99,7 +120,7 @@ class StepList:
     def begin(self, step: Step, usage: Usage) -> None:
         """Add the step that an answer began, with the results that it has already."""
         at = len(self._steps)
-        self._steps.append(step)
+        self._steps.append(replace(step, user_text=self.users.before_answer()))
         self._usages.append(usage)
         self._results.append(list(step.tool_results))
         self._callers.update({call.id: (at, call.name) for call in step.tool_calls})
@@ -111,9 +132,8 @@ class StepList:
         if at >= 0:
             self._results[at].append(replace(result, name=result.name or name))
 
-    def known(self, *, task: str = "", model: str = "") -> None:
-        """Note the task and the model, unless an earlier message has named them."""
-        self.task = self.task or task
+    def known(self, *, model: str = "") -> None:
+        """Note the model, unless an earlier message has named one."""
         self.model = self.model or model
 
     @property
@@ -177,5 +197,5 @@ def _run(file: str, line: int, value: JSON, read_items: ReadItems) -> RecordedRu
         return RecordError(file, line, reason(error))
     except RecursionError:
         return RecordError(file, line, "is nested too deeply")
-    known = {"task": run.task or found.task, "model": run.model or found.model}
+    known = {"task": run.task or found.users.task, "model": run.model or found.model}
     return run.model_copy(update=known).recorded(file, line, steps, usages)

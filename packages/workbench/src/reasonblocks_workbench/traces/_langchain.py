@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -13,6 +13,7 @@ from reasonblocks.messages import langchain
 from reasonblocks.messages.content import text_of
 from reasonblocks.types import JSON
 
+from ._conversation import UserTexts
 from ._files import Record
 from ._run import Header, RecordedRun, Runs, messages_of, reason, run_by_run, with_messages
 
@@ -98,7 +99,10 @@ def _run(file: str, record: Record) -> RecordedRun | RecordError:
     except ValidationError as error:
         return RecordError(file, record.line, reason(error))
     exchanges = _exchanges(run.messages)
-    steps = tuple(langchain.answer_of(exchange.answer, exchange.results) for exchange in exchanges)
+    steps = tuple(
+        replace(langchain.answer_of(exchange.answer, exchange.results), user_text=exchange.user_text)
+        for exchange in exchanges
+    )
     usages = tuple(langchain.usage_of(exchange.answer) for exchange in exchanges)
     known = {"task": run.task or _task(run.messages), "model": run.model or _model(run.messages)}
     return run.model_copy(update=known).recorded(file, record.line, steps, usages)
@@ -109,6 +113,7 @@ class _Exchange:
     """A message of the model and the results of its calls; built while the list is read."""
 
     answer: MessageData
+    user_text: str
     results: list[MessageData] = field(default_factory=list)
 
 
@@ -116,13 +121,16 @@ def _exchanges(messages: list[_Message]) -> list[_Exchange]:
     """Return one exchange per message of the model. A result joins the newest that made its call, else the last one."""
     exchanges: list[_Exchange] = []
     callers: dict[str, _Exchange] = {}
+    users = UserTexts()
     for message in messages:
         data = message.data
         if message.type in langchain.ANSWERS:
-            exchanges.append(_Exchange(data))
+            exchanges.append(_Exchange(data, users.before_answer()))
             callers.update(dict.fromkeys(langchain.call_ids_of(data), exchanges[-1]))
         elif message.type in langchain.RESULTS and exchanges:
             callers.get(data.tool_call_id or "", exchanges[-1]).results.append(data)
+        elif message.type in langchain.HUMANS and not langchain.is_made(data):
+            users.add(text_of(data.content))
     return exchanges
 
 

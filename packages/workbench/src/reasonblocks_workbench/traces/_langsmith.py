@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from reasonblocks.adapters import new_user_text
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages import first_int, first_text, langchain
 from reasonblocks.messages.content import output_of
@@ -29,6 +30,8 @@ from ._run import Header, RecordedRun, Runs, contained, reason
 MODELS = ("llm", "chat_model")
 TOOL = "tool"
 ANSWERING = ("assistant", "ai", "model")
+NOT_ANSWERS = ("system", *langchain.HUMANS, *langchain.RESULTS)
+"""Values of `type` of LangChain's messages, which name no role."""
 PAUSED = ("GraphInterrupt", "GraphBubbleUp")
 """Errors by which LangGraph pauses a run that waits for a person."""
 TRACEBACK = "Traceback (most recent call last)"
@@ -66,6 +69,8 @@ class _Known:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     result: ToolResult | None = None
+    said: str = ""
+    """The user's messages after the newest answer in a model call's inputs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -168,6 +173,7 @@ def _known(node: _Node) -> _Known:
         usage=_usage(node, outputs, data),
         model=_model(node, data) if node.run_type in MODELS else "",
         result=_result(node, outputs) if node.run_type == TOOL else None,
+        said=_new_text(value_of(node.inputs)) if answered else "",
     )
 
 
@@ -352,6 +358,7 @@ def _steps(calls: Sequence[_Known], tools: Sequence[_Known]) -> tuple[Step, ...]
             reasoning=call.answer.reasoning,
             tool_calls=call.answer.tool_calls,
             tool_results=tuple(results[at]),
+            user_text=call.said if at else "",
         )
         for at, call in enumerate(calls)
         if call.answer is not None
@@ -362,14 +369,25 @@ def _task(inputs: JSON) -> str:
     """Return the first text of a user in a node's inputs, or their only text."""
     if not isinstance(inputs, dict):
         return inputs if isinstance(inputs, str) else ""
-    given = inputs.get("messages")
-    if isinstance(given, list) and given and isinstance(given[0], list) and not _is_pair(given[0]):
-        given = given[0]  # a list a prompt
-    for item in given if isinstance(given, list) else ():
+    for item in _given(inputs):
         role, text = _said(item)
         if role in ("human", "user") and text:
             return text
     return first_text(inputs, "input", "question", "query", "task", "prompt") or ""
+
+
+def _new_text(inputs: JSON) -> str:
+    """Return what the user said after the newest answer in a model call's inputs; "" if they have no answer."""
+    said = (_said(item) for item in reversed(_given(inputs) if isinstance(inputs, dict) else ()))
+    return new_user_text({"role": role, "content": text} for role, text in said)
+
+
+def _given(inputs: Mapping[str, Any]) -> list[Any]:
+    """Return the messages in a node's inputs."""
+    given = inputs.get("messages")
+    if isinstance(given, list) and given and isinstance(given[0], list) and not _is_pair(given[0]):
+        given = given[0]  # a list a prompt
+    return given if isinstance(given, list) else []
 
 
 def _said(item: object) -> tuple[str, str]:
@@ -382,7 +400,7 @@ def _said(item: object) -> tuple[str, str]:
     fields = held if isinstance(held, Mapping) else item
     message: Message = message_of(fields)
     kind = fields.get("type")
-    return kind if kind == "human" else message.role, message.text
+    return kind if kind in NOT_ANSWERS else message.role, message.text
 
 
 def _is_pair(item: list[Any]) -> bool:

@@ -49,7 +49,7 @@ def _steps(messages: Iterable[Item]) -> StepList:
         elif isinstance(role, str) and role in openai_chat.RESULTS:
             found.add(openai_chat.result_of(message, {}))
         elif role == "user":
-            found.known(task=text_of(message.get("content")))
+            found.users.add(text_of(message.get("content")))
     return found
 
 

@@ -43,7 +43,7 @@ def _steps(items: Iterable[Item]) -> StepList:
         elif openai.is_output(part):
             found.add(openai.result_of(part))
         elif part.get("role") == "user":
-            found.known(task=text_of(part.get("content")))
+            found.users.add(text_of(part.get("content")))
     return found
 
 

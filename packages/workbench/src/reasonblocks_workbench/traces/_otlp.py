@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from reasonblocks.adapters import new_user_text
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
 from reasonblocks.util.json import evolve
@@ -154,11 +155,18 @@ def _run(file: str, trace: Trace, found: _Found) -> RecordedRun | RecordError:
             reasoning=call.reasoning,
             tool_calls=tuple(call.calls),
             tool_results=tuple(call.results),
+            user_text=_new_text(call) if at else "",
         )
-        for call in answered
+        for at, call in enumerate(answered)
     )
     header = _header(trace, found, calls)
     return header.recorded(file, trace.line, steps, tuple(_usage(call.span) for call in answered))
+
+
+def _new_text(call: _Call) -> str:
+    """Return what the user said after the newest answer in the messages that the call was given; "" without one."""
+    given = reversed(call.messages.given)
+    return new_user_text({"role": message.role, "content": message.text} for message in given)
 
 
 def _add_results(calls: Sequence[_Call], tools: Sequence[Span]) -> None:

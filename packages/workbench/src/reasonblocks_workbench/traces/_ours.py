@@ -49,6 +49,7 @@ class _Step(BaseModel):
     tokens: int | None = None
     tool_calls: list[_Call] | None = None
     tool_results: list[_Result] | None = None
+    user_text: str | None = None
 
 
 class _Run(Header):
@@ -91,6 +92,7 @@ def _step(index: int, step: _Step) -> Step:
         reasoning=step.reasoning or "",
         tool_calls=calls,
         tool_results=_flat_results(calls, step) if step.tool_results is None else _results(step.tool_results),
+        user_text=step.user_text or "",
     )
 
 
