@@ -78,10 +78,10 @@ SCRIPT = Script(
         says(2, "It fails again. Once more, in case the machine was busy.", "run_tests"),
         says(3, "Still the same. One of these runs has to pass.", "run_tests"),
         says(4, "The same again. I try it a last time.", "run_tests"),
-        says(5, "I have had that result enough: I read the test that it names.", "read_file", path="tests/test_prices.py"),
+        says(5, "I have had that result enough: I read the test.", "read_file", path="tests/test_prices.py"),
         Turn(
             reasoning="12.5 has one decimal only.",
-            text="The test fails because cents() reads the 5 of 12.5 as 5 cents: its decimals have to be filled up to two.",
+            text="The test fails because cents() reads the 5 of 12.5 as 5 cents: decimals have to be filled up to two.",
             usage=Usage(input=700, output=40, cache_read=300, reasoning=12),
         ),
     ),

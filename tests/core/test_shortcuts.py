@@ -70,6 +70,11 @@ def test_a_red_check_is_what_the_pattern_says(text: str) -> None:
 
 
 @given(TEXTS)
+def test_a_green_check_is_what_the_pattern_says(text: str) -> None:
+    assert results._green(text) == (results._GREEN.search(text) is not None)
+
+
+@given(TEXTS)
 def test_what_starts_as_an_error_announces_one(text: str) -> None:
     head = text[: results.HEAD].lower()
     assert not results._STARTS.match(head) or any(mark in head for mark in results._ANNOUNCED)

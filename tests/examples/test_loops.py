@@ -283,5 +283,8 @@ def test_a_program_prints_what_the_model_read(program: str) -> None:
     command = [sys.executable, str(EXAMPLES / program)]
     shown = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "run_tests() has failed in the same way 5 times (your last step, and 1, 2, 3 and 4 steps before it)" in shown.stdout
+    assert (
+        "run_tests() has failed in the same way 5 times (your last step, and 1, 2, 3 and 4 steps before it)"
+        in shown.stdout
+    )
     assert "success: 7 calls, 7 requests" in shown.stdout

@@ -296,6 +296,10 @@ _GREEN = re.compile(
 )
 
 
+_GREEN_MARKS = ("pass", "PASS", "OK", "ok", "SUCCESS", " found", "0 e", "0 f", "0 p")
+"""Marks, one of which is in every text that `_GREEN` matches."""
+
+
 def _red(tail: str) -> bool:
     return (
         "FAIL" in tail or "fail" in tail or "rror" in tail or "***" in tail or "ERR!" in tail or "ERROR" in tail
@@ -303,7 +307,7 @@ def _red(tail: str) -> bool:
 
 
 def _green(tail: str) -> bool:
-    return _GREEN.search(tail) is not None
+    return any(map(tail.__contains__, _GREEN_MARKS)) and _GREEN.search(tail) is not None
 
 
 # ---- nothing ----
