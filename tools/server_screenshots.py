@@ -172,8 +172,8 @@ def others(server: Running, now: float) -> None:
     random = Random(3)
     for name, runs in (("bugfixer", 64), ("migrator", 11)):
         for at in range(runs):
-            names = ("composite", "persistence", "semantic_loop", "late_sprawl", "difficulty")
-            summary = {measure: round(random.betavariate(2, 5), 3) for measure in names}
+            reached = [random.randint(0, 3 - rung // 3) for rung in range(7)]
+            summary = {"reached": reached, "needless": [random.randint(0, one) for one in reached], "checks": True}
             storage.agents.add(ORG, name, "coding", f"r-{at}", summary, now - 60 * at)
 
 

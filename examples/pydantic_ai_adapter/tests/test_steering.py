@@ -15,6 +15,7 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
+    UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -23,6 +24,7 @@ from reasonblocks.adapters import RunView
 from reasonblocks.exceptions import ConfigError, RunStopped, SnapshotError
 from reasonblocks.render import FRAME
 from reasonblocks.types import Mode
+from reasonblocks_pydantic_ai._convert import completed_step
 
 from .harness import ScriptedModel, answers
 
@@ -100,6 +102,16 @@ def test_an_observed_run_leaves_the_thinking_of_another_model(mode: Mode, expect
     fixer, _ = agent(ReasonBlocks(mode=mode, model_routing={"SLOW": "strong"}), FunctionModel(listening))
     asyncio.run(fixer.run("Fix it.", message_history=before))
     assert thoughts == expected
+
+
+def test_what_the_user_says_between_two_answers_belongs_to_the_second() -> None:
+    answer = ModelResponse(parts=[ToolCallPart("look", {}, "c")])
+    returned = ModelRequest(parts=[ToolReturnPart("look", "empty", "c"), UserPromptPart("A picture of the tool's.")])
+    begun = [ModelRequest.user_text_prompt("Fix it."), answer]
+    assert completed_step(begun).user_text == ""
+    assert completed_step([*begun, returned, answer]).user_text == ""
+    said = completed_step([*begun, returned, ModelRequest.user_text_prompt("Go on."), answer, returned])
+    assert (said.user_text, said.observation) == ("Go on.", "empty")
 
 
 def enough(run: RunView) -> str | None:

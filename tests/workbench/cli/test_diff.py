@@ -268,7 +268,7 @@ def test_a_settings_file_that_is_not_there_is_a_usage_error(command: Command, pa
     assert (done.code, "none.toml" in done.err) == (2, True)
 
 
-def test_each_side_may_have_its_own_level(command: Command, write: Write) -> None:
+def test_each_side_may_have_its_own_profile(command: Command, write: Write) -> None:
     look = {"thought": "I look at the file.", "action": "ls", "observation": "a.py"}
     runs = [
         {"run_id": f"r{at}", "source": "clerk", "task_key": str(at), "steps": [{**look, "action_input": str(at)}] * 3}

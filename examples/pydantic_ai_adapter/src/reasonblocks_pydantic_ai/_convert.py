@@ -53,13 +53,13 @@ def completed_step(messages: Sequence[ModelMessage]) -> Step:
 
 
 def _in_plain_words(newest_first: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
-    """Yield the answers, and the prompts of the user with their content."""
+    """Yield the answers, and the user's prompts. One beside a tool's result may be the tool's own: it is left out."""
     for message in newest_first:
         if isinstance(message, ModelResponse):
             yield {"role": "assistant"}
-            continue
-        prompts = (part for part in reversed(message.parts) if isinstance(part, UserPromptPart))
-        yield from ({"role": "user", "content": part.content} for part in prompts)
+        elif not any(isinstance(part, BaseToolReturnPart) for part in message.parts):
+            prompts = (part for part in reversed(message.parts) if isinstance(part, UserPromptPart))
+            yield from ({"role": "user", "content": part.content} for part in prompts)
 
 
 def said(response: ModelResponse) -> Step:

@@ -97,7 +97,7 @@ class _Work:
         self.thresholds = thresholds_of(self.settings)
 
     def _gather(self, replaying: Replayer) -> None:
-        """Replay all recordings once, to gather the own levels of their agents."""
+        """Replay all recordings once, to gather the profiles of their agents."""
         for path in (path for path, is_own in self.logs.items() if replaying.gathers and not is_own):
             for run in recorded(path, lambda at: None, self.arguments.format):
                 if not isinstance(run, RecordError):
