@@ -189,6 +189,14 @@ def test_a_series_and_a_check_loop_are_told_with_their_counts(act: Act) -> None:
     )
 
 
+def test_checks_that_are_written_anew_each_time_are_not_called_the_same(act: Act) -> None:
+    red = "E   ValueError: bad date\n1 failed"
+    run = [act("bash", red, command=f"cat > t{at}.py <<'E'\nassert f({at})\nE\npytest t{at}.py") for at in range(4)]
+    text = play(run)[-1].intervention_text
+    assert text is not None
+    assert text.startswith("4 checks in a row, the last being bash(command=")
+
+
 def test_nothing_is_said_of_a_step_without_a_call() -> None:
     assert all(found.intervention_text is None for found in play([Step(thought="Let me think.")] * 8, patience=EAGER))
 

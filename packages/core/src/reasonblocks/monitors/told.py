@@ -51,7 +51,10 @@ _NEXT = {
 def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
     did, shown, tool = account.did, call_line([call]), plain(call.name)
     if did.due == "check" and account.check is not None:
-        return f"The check {shown} has ended in the same way {account.check.row} times, with a change before each"
+        row, before = account.check.row, "with a change before each"
+        if sum(one.call == now.call for one in account.actions) >= row:
+            return f"The check {shown} has ended in the same way {row} times, {before}"
+        return f"{row} checks in a row, the last being {shown}, have ended in the same way, {before}"
     if did.due == "series":
         return f"{account.series.tried} calls of {tool}, which differ in one value, have failed in the same way"
     if did.letter == "A":
