@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.account.observe import observe
@@ -31,8 +31,11 @@ STEPS = st.builds(
     tool_results=st.lists(RESULTS, max_size=3).map(tuple),
     user_text=TEXTS,
 )
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine takes its time, also to make runs; how long a step may take is test_bounds.py's."""
 
 
+@quick
 @given(st.lists(STEPS, max_size=8))
 def test_any_run_has_an_account(steps: list[Step]) -> None:
     account = Account()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.account.observe import observe
@@ -20,6 +20,8 @@ from reasonblocks.util.json import evolve
 from tests.core.monitors.conftest import play, requests
 
 Act = Callable[..., Step]
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine takes its time, also to make runs; how long a step may take is test_bounds.py's."""
 NAMES = [row.name for row in MONITORS]
 ACTING, LOOKING = "ABCbc", "aDd"
 """The letters of semantic_loop and of cyclic_compression; lower case is for steps that only looked at something."""
@@ -45,7 +47,7 @@ told = st.lists(st.builds(Injected, step=st.integers(0, 20), monitor=st.sampled_
 patiences = st.sampled_from([Patience(rung=name) for name in ("2 of 3", "3 of 5", "4 of 5", "")])
 
 
-@settings(deadline=None)  # how long a step may take is test_bounds.py's
+@quick
 @given(runs, told, patiences)
 def test_scores_are_in_bounds_and_their_weighted_sum_is_the_composite(
     run: list[Step], injected: tuple[Injected, ...], patience: Patience
@@ -58,7 +60,7 @@ def test_scores_are_in_bounds_and_their_weighted_sum_is_the_composite(
         assert found.composite == pytest.approx(min(1.0, weighted))
 
 
-@settings(deadline=None)
+@quick
 @given(runs)
 def test_a_loop_monitor_fires_at_a_dead_step_of_its_letters_and_scores_those_among_the_last_five(
     run: list[Step],
@@ -76,7 +78,7 @@ def test_a_loop_monitor_fires_at_a_dead_step_of_its_letters_and_scores_those_amo
         assert max(found.scores["late_sprawl"], found.scores["silent_topic_drift"]) <= 0.4
 
 
-@settings(deadline=None)
+@quick
 @given(runs, patiences)
 def test_a_loop_is_told_when_the_window_holds_enough_dead_steps(run: list[Step], patience: Patience) -> None:
     for request, found in zip(requests(run, patience=patience), play(run, patience=patience), strict=True):
@@ -90,7 +92,7 @@ def test_a_loop_is_told_when_the_window_holds_enough_dead_steps(run: list[Step],
         assert reached or request.account.did.due
 
 
-@settings(deadline=None)
+@quick
 @given(runs, told, patiences)
 def test_an_injection_names_its_monitor_its_text_and_a_kind_of_its_failure_type(
     run: list[Step], injected: tuple[Injected, ...], patience: Patience
@@ -104,7 +106,7 @@ def test_an_injection_names_its_monitor_its_text_and_a_kind_of_its_failure_type(
             assert TYPES[found.kind] == next(row.failure_type for row in MONITORS if row.name == found.monitor)
 
 
-@settings(deadline=None)
+@quick
 @given(runs, told)
 def test_what_fired_depends_on_the_steps_alone(run: list[Step], injected: tuple[Injected, ...]) -> None:
     def alone(found: Evaluation) -> tuple[object, ...]:
@@ -113,7 +115,7 @@ def test_what_fired_depends_on_the_steps_alone(run: list[Step], injected: tuple[
     assert [alone(found) for found in play(run, injected)] == [alone(found) for found in play(run)]
 
 
-@settings(deadline=None)
+@quick
 @given(runs, told)
 def test_a_monitor_says_three_texts_at_most(run: list[Step], injected: tuple[Injected, ...]) -> None:
     for request, found in zip(requests(run, injected), play(run, injected), strict=True):
@@ -121,7 +123,7 @@ def test_a_monitor_says_three_texts_at_most(run: list[Step], injected: tuple[Inj
             assert sum(one.monitor == found.monitor for one in request.injected) < 3
 
 
-@settings(deadline=None)
+@quick
 @given(runs)
 def test_the_account_stays_within_its_bounds(run: list[Step]) -> None:
     account = Account()

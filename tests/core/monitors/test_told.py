@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.monitors.told import untried_text
@@ -17,6 +17,8 @@ from tests.core.monitors.conftest import play
 
 Act = Callable[..., Step]
 EAGER = Patience(rung="2 of 3")
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine takes its time, also to make runs; how long a step may take is test_bounds.py's."""
 ERRORS = ("Error: quota exceeded", "Error: no column 'town'")
 LONG = "The valves of the third pump were opened at noon and closed again by the night shift, as the log says in full."
 NUMBER = r"(?P<least>at least )?(?P<count>\d+)"
@@ -95,7 +97,7 @@ def check(text: str, run: Sequence[Step]) -> str:
     pytest.fail(f"an unknown statement: {text}")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(quick, max_examples=200)
 @given(runs, st.integers(0, 2))
 def test_each_number_and_place_is_that_of_the_steps(run: list[Step], earlier: int) -> None:
     injected = tuple([Injected(step=0, monitor=name) for name in ("semantic_loop", "cyclic_compression")] * earlier)
