@@ -158,7 +158,11 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
 
 def _checked(step: Step) -> Step:
     """Check that texts are strings, so that a None from a model's API is reported here and not deep below."""
-    texts: list[tuple[str, object]] = [("thought", step.thought), ("reasoning", step.reasoning)]
+    texts: list[tuple[str, object]] = [
+        ("thought", step.thought),
+        ("reasoning", step.reasoning),
+        ("user_text", step.user_text),
+    ]
     texts += [("tool output", result.output) for result in step.tool_results]
     for name, text in texts:
         if not isinstance(text, str):
