@@ -279,6 +279,7 @@ def command_of(call: ToolCall) -> str:
     return clip(given) if given[:1] != "!" else clip(given)[1:].replace("\n!", "\n")
 
 
+@lru_cache(maxsize=16)  # a step asks several times for its own commands
 def _of_command(command: str) -> frozenset[str]:
     """Return the roles of a shell's command: several if it does several things."""
     if _SQL_READS.match(command) or (

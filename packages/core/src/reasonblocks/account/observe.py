@@ -87,10 +87,8 @@ class _Call:
     """It has a result, or is no call: without a result nothing is known of a call."""
     length: int
 
-    @property
-    def refused(self) -> bool:
-        """True for a change that failed; one that other commands followed was made."""
-        return self.kind.changes and self.reading.failed and self.kind.is_single
+    refused: bool
+    """It is a change that failed; one that other commands followed was made."""
 
     @property
     def made(self) -> bool:
@@ -213,6 +211,7 @@ def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
         once=not kind.shell and not _ONCE.isdisjoint(name.lower().replace("-", "_").split("_")),
         ended=result is not None or not name,
         length=len(text),
+        refused=kind.changes and reading.failed and kind.is_single,
     )
 
 
