@@ -172,3 +172,33 @@ def test_a_silent_check_after_each_change_is_work(command: str) -> None:
     for number in range(5):
         steps += [bash(f"sed -i s/a{number}/b/ a.py", ""), bash(command, "")]
     assert letters(*steps) == "." * 10
+
+
+RED = "...\n* FAILED tests/test_units.py\n```\nTraceback (most recent call last):\nAssertionError\n1 failed, 3 passed"
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("IdentifyCode", "The search returned 25 code spans.\n\nIdentified the following code spans to be relevant"),
+        ("edit_file", f"The file units.py has been edited. Here is a snippet of it.\n{'x = 1' * 40}\n{RED}"),
+        ("bash", "Error processing line 1 of /lib/a.pth:\n\n  Traceback (most recent call last):\n"
+                 "  ModuleNotFoundError: No module named '_distutils_hack'\n\nRemainder of file ignored\nall is well"),
+    ],
+    ids=["a count is no exit code", "tests after an edit", "what a damaged Python prints first"],
+)  # fmt: skip
+def test_these_have_not_failed(name: str, output: str) -> None:
+    assert not after(
+        step(name, {"command": "python run.py"} if name == "bash" else {"text": "y = 2"}, output)
+    ).did.failed
+
+
+def test_edits_that_leave_different_tests_red_are_work() -> None:
+    said = f"The file a.py has been edited.\n{RED}"
+    assert letters(*[step("edit_file", {"path": "a.py", "new": f"x = {at}"}, said) for at in range(5)]) == "....."
+
+
+def test_a_search_that_fails_has_not_searched_in_vain() -> None:
+    vain = [step("grep", {"pattern": f"a{at}"}, "No matches found") for at in range(2)]
+    failed = step("grep", {"pattern": "b"}, "Error: ripgrep command failed: exit status 2", is_error=True)
+    assert letters(*vain, failed) == "..."

@@ -19,7 +19,8 @@ _SKIPPED = re.compile(
 )
 """Rules, traces, wrappers and headings: never the message."""
 _TALLY = re.compile(
-    r"^(?!.* - )\W*(?:Tests?|Test Suites|Snapshots|Time|Ran|FAIL(?:ED)?|PASS(?:ED)?|---|OK)\b[:\s].*$"
+    r"^[\W_]*[\w./-]+\W+FAIL(?:ED)?$"
+    r"|^(?!.* - )\W*(?:Tests?|Test Suites|Snapshots|Time|Ran|FAIL(?:ED)?|PASS(?:ED)?|---|OK)\b[:\s].*$"
     r"|\b\d+ (?:tests? |specs? )?(?:passed|failed|failing|passing|failures?|errors?|skipped|problems?)\b|(?:failures"
     r"|errors)=\d",
     re.IGNORECASE,

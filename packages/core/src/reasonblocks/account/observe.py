@@ -300,7 +300,7 @@ def _is_same_again(call: _Call, before: Account) -> bool:
 def _with_vain(call: _Call, now: Account, before: Account) -> tuple[Account, bool]:
     """Return the account with this tool's searches in vain in a row, and whether they are too many."""
     if not call.kind.searches or call.reading.failed:
-        return now, call.kind.searches and dict(now.vain).get(call.tool, 0) >= VAIN
+        return now, False
     known = dict(now.vain)
     count = known.pop(call.tool, 0) + 1 if call.reading.nothing or _lists_known(call, before) else 0
     return replace(now, vain=(*known.items(), (call.tool, count))[-TOOLS_KEPT:]), count >= VAIN

@@ -48,8 +48,8 @@ _BOOKKEEPING = frozenset(
 _CODE_KEYS = frozenset(("exit_code", "exitcode", "returncode", "return_code", "exit_status"))
 _FAILED_STATES = frozenset("error failed failure fail errored exception denied rejected unauthorized forbidden".split())
 _EXIT = re.compile(
-    r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?"
-    r"|[Rr]eturn(?:ed)?)[ _]?(?:code|status)?[:= ]{1,3}(?:code |status )?(-?\d+)\b"
+    r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?[ _]?(?:code"
+    r"|status)?|[Rr]eturn(?:ed)?[ _](?:code|status))[:= ]{1,3}(?:code |status )?(-?\d+)\b"
 )
 _ENVELOPE = re.compile(r"</?(?:output|stdout|result|returncode|exit_code|response|tool_result|observation)>")
 
@@ -67,14 +67,21 @@ class Reading(NamedTuple):
     """It has the form of a test, build, type or lint run's result."""
 
 
+_AT_START = re.compile(r"Error processing line \d+ of .{0,2000}?Remainder of file ignored\s*", re.DOTALL)
+"""What a Python with a damaged `.pth` file prints before everything else."""
+
+
 def read(result: ToolResult, *, kind: Kind) -> Reading:
     """Return the reading of a result of a call of this kind.
 
     Words count also beside a flag that reports no error: many tools return their errors as texts.
     """
     text, coded = _unwrapped(result.output)
+    if "Remainder of file ignored" in text:
+        text = _AT_START.sub("", text, count=1)
     tail, looks = text[-TAIL:], kind.looks
-    red = not looks and _red(tail)
+    edits = kind.changes and not kind.shell  # an editor may add the result of tests to its own
+    red = not (looks or edits) and _red(tail)
     green = not looks and not red and _green(tail)
     failed = result.is_error is True or coded is True or red
     if not failed and coded is None:
