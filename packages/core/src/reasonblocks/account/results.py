@@ -84,7 +84,8 @@ def read(result: ToolResult, *, kind: Kind) -> Reading:
     red = not (looks or edits) and _red(tail)
     green = not looks and not red and _green(tail)
     failed = result.is_error is True or coded is True or red
-    if not failed and coded is None:
+    made = edits and _MADE.search(text[:REFUSAL_HEAD].lower()) is not None
+    if not failed and coded is None and not made:
         failed = _announces_error(text, looks=looks) or (
             kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
         )
@@ -196,8 +197,14 @@ def _without_exit(text: str) -> tuple[str, bool | None]:
         return text, None
     code = int(found[1] or found[2])
     start, end = head.rfind("\n", 0, found.start()) + 1, head.find("\n", found.end())
+    if _COMPLAINS.match(head, start):
+        return text, code != 0
     left = f"{head[:start]}{head[end + 1 :] if end >= 0 else ''}{rest}"
     return _ENVELOPE.sub("", left).strip(), code != 0
+
+
+_COMPLAINS = re.compile(r"(?:error|fatal|\w+Error)\b", re.IGNORECASE)
+"""The line is the message itself, which ends in the exit code."""
 
 
 def _is_wrapper(head: str, found: re.Match[str]) -> bool:
@@ -249,6 +256,11 @@ _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
 
 
+_MADE = re.compile(
+    r"\b(?:been|was|were) (?:successfully )?(?:edited|updated|changed|written|created|replaced"
+    r"|applied|saved|modified)\b"
+)
+"""An editor's report that a change was made, whatever else it shows."""
 REFUSAL_HEAD = 200
 """Characters at the start of an editor's answer in which it refuses a change."""
 _REFUSED = re.compile(
