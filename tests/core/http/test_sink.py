@@ -253,7 +253,8 @@ def test_ten_thousand_events_for_a_dead_server_are_kept_to_a_thousand(
     for number in range(10_000):
         rb._telemetry.emit(step_of(number))
     (queue,) = rb._telemetry._queues
-    assert len(queue._queue) + queue._busy <= 1_000
+    with queue._wake:  # the sink's thread may be just taking a batch
+        assert len(queue._queue) + queue._busy <= 1_000
     assert rb._telemetry.dropped >= 8_990
     begun = time.monotonic()
     rb.close(timeout=1.0)
