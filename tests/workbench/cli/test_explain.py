@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from reasonblocks.backends.profiles import ProfileFile
+from reasonblocks.types import JSON
 
 Command = Callable[..., Any]
 Write = Callable[..., str]
@@ -59,6 +63,91 @@ def test_a_step_is_explained_in_the_words_of_the_account(command: Command, path:
 )
 def test_it_says_why_nothing_was_told(command: Command, path: str, at: int, why: str) -> None:
     assert why in explained(command, path, at)["said"]
+
+
+CHECK = step("bash", "FAILED test_a.py::test_x - assert 1 == 2\n1 failed in 0.1s", "pytest test_a.py", is_error=True)
+DONE: dict[str, object] = {"thought": "Done. All tests pass."}
+
+
+def why(command: Command, path: str, at: int, *more: str) -> str:
+    done = command("explain", path, str(at), "--json", *more)
+    assert (done.code, done.err) == (0, "")
+    return str(done.objects[0]["why"])
+
+
+def test_a_monitor_that_had_all_its_texts_is_named(command: Command, write: Write) -> None:
+    path = write("a.jsonl", run(EDIT, *[FAILED] * 11))
+    assert why(command, path, 9).startswith("told: ")
+    assert why(command, path, 10).startswith("not told, semantic_loop had all 3 texts: the same call")
+
+
+def test_a_check_is_told_and_later_ones_are_not_called_the_fourth(command: Command, write: Write) -> None:
+    changes = [step("edit_file", f"ok {at}", f"a.py v{at}") for at in range(5)]
+    path = write("a.jsonl", run(*[one for change in changes for one in (change, CHECK)], EDIT))
+    found = "the same check ended in the same way at least for the fourth time, with changes between"
+    assert why(command, path, 7) == f"told: {found}"
+    assert why(command, path, 9) == f"not told, cooldown: {found}"
+
+
+def test_a_doubted_end_names_the_monitor_that_fired(command: Command, write: Write) -> None:
+    path, look = write("a.jsonl", run(EDIT, CHECK, DONE)), write("look.toml", "second_look = true")
+    doubted = "the step is not dead; claim_contradiction fired"
+    assert why(command, path, 2) == f"not told, no call follows: {doubted}"
+    assert why(command, path, 2, "--config", look) == f"would be told, but was withheld: {doubted}"
+
+
+def test_a_monitor_of_the_caller_is_named(command: Command, path: str, loud: str) -> None:
+    assert why(command, path, 0, "--run", "stuck", "--monitor", loud) == "told: the step is not dead; loud fired"
+    assert why(command, path, 1, "--run", "stuck", "--monitor", loud).startswith("not told, cooldown: ")
+
+
+@pytest.fixture
+def loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The reference of a monitor that fires on every step."""
+    observe = "    def observe(self, step, memory, run): return 1.0, None, ()"
+    (tmp_path / "explained_loud.py").write_text(f"class Loud:\n    name = failure_type = 'loud'\n{observe}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return "explained_loud:Loud"
+
+
+def test_an_observed_run_is_told_nothing(command: Command, path: str, write: Write) -> None:
+    observing = write("observe.toml", 'mode = "observe"')
+    assert why(command, path, 5, "--run", "stuck", "--config", observing).startswith(
+        "would be told, but was withheld: "
+    )
+
+
+def test_steering_that_is_off_judges_nothing(command: Command, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
+    assert why(command, path, 5, "--run", "stuck") == "not told: steering is off"
+
+
+@pytest.mark.parametrize(
+    ("explore", "reason"),
+    [
+        (0.0, "the agent gets out by itself (own: silent, 8 runs)"),
+        (1.0, "the run is left alone to learn from (explores: 8 runs)"),
+    ],
+)
+def test_a_silent_patience_says_why(
+    command: Command, write: Write, tmp_path: Path, explore: float, reason: str
+) -> None:
+    profiles = ProfileFile(tmp_path / "profiles.db")
+    for at in range(8):
+        counts: dict[str, JSON] = {"reached": [2] * 7, "needless": [2] * 7, "checks": False}
+        profiles.add(("default", "clerk", "coding"), f"run {at}", counts)
+    settings = write("c.toml", f'profile = "{profiles.path}"', f"explore = {explore}")
+    path = write("a.jsonl", run(EDIT, *[FAILED] * 6, EDIT) | {"source": "clerk"})
+    repeated = "the same call as one since the mark, with the same result"
+    done = command("explain", path, "5", "--json", "--config", settings)
+    assert done.objects[0]["why"] == f"not told: {repeated}; {reason}"
+
+
+def test_a_step_after_a_stop_is_out_of_range(command: Command, write: Write) -> None:
+    stops = write("stops.toml", 'stop_when = "stalled"', 'patience = "2 of 3"')
+    done = command("explain", write("a.jsonl", run(EDIT, *[FAILED] * 24)), "24", "--config", stops)
+    assert (done.code, done.out) == (2, "")
+    assert "'r' has the steps 0 to 11, after which it is stopped" in done.err
 
 
 def test_settings_change_what_is_explained(command: Command, path: str) -> None:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from reasonblocks.monitors.profile import MAX_RUNS, Summary
 from reasonblocks.session import REPLAYED, Agent, drive
-from reasonblocks.types import Account, Doubt, Patience, Step, StepDecision, StepInput, StepOutcome, Usage
+from reasonblocks.types import (
+    Account,
+    Doubt,
+    Injected,
+    Patience,
+    Step,
+    StepDecision,
+    StepInput,
+    StepOutcome,
+    Usage,
+)
 from reasonblocks.types.outcomes import recorded_outcome
 
 if TYPE_CHECKING:
@@ -63,10 +73,11 @@ class SessionFactory(Protocol):
 
 
 class Stand(NamedTuple):
-    """The account of a run after a step, and its patience."""
+    """The account of a run after a step, its patience, and the monitors' texts up to the next call."""
 
     account: Account
     patience: Patience
+    injected: tuple[Injected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +142,7 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
 
 def _stand(session: SteeringSession) -> Stand:
     state = session.trace.state
-    return Stand(state.account, state.patience)
+    return Stand(state.account, state.patience, state.injected)
 
 
 def _undecided(last: StepDecision) -> StepDecision:

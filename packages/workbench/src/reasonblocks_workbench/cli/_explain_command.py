@@ -57,6 +57,8 @@ def explain(arguments: argparse.Namespace) -> int:
     last = len(replayed.decisions) - 1
     if not 0 <= arguments.step <= last:
         steps = f"{run.run_id!r} has the steps 0 to {last}" if last >= 0 else f"{run.run_id!r} has no steps"
+        if replayed.stopped_at is not None:
+            steps += ", after which it is stopped"
         raise ConfigError("STEP", arguments.step, steps)
     if arguments.json:
         say(json.dumps({"run_id": run.run_id, "step": arguments.step, **account_json(replayed, arguments.step)}))
@@ -79,7 +81,7 @@ def _rows(replayed: ReplayedRun, index: int) -> Iterator[tuple[str, str]]:
 
     from ._account import results, roles_of, why
 
-    step, (account, patience) = replayed.run.steps[index], replayed.stands[index]
+    step, (account, patience, _) = replayed.run.steps[index], replayed.stands[index]
     yield "step", f"{index} of {replayed.run.run_id}"
     for call in step.tool_calls:
         roles = ", ".join(roles_of(replayed, call)) or "an act"
