@@ -75,7 +75,7 @@ def patience_of(runs: Sequence[Summary], run_id: str = "", explore: float = 0.0)
 
 
 EXPLORES = "explores:"
-"""The beginning of the name of a patience with which nothing at all is told."""
+"""The beginning of the name of a patience with which no monitor of ours says anything."""
 
 
 def explores(patience: Patience) -> bool:
