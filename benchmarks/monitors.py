@@ -76,7 +76,7 @@ class Source:
 
 
 Told = Mapping[str, Sequence[Sequence[int]]]
-"""When each rule speaks: for each run the steps."""
+"""The steps at which each rule speaks, for each run."""
 
 
 def sources_of(given: argparse.Namespace) -> Iterator[Source]:

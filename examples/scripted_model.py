@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr
 
 FRAME = "[REASONBLOCKS]"
-FINDING = re.compile(r"^The check run_tests\(\) has ended in the same way \d+ times", re.MULTILINE)
+FINDING = re.compile(r"^\d+ checks in a row, the last being run_tests\(\), have ended in the same way", re.MULTILINE)
 """The beginning of a monitor's text about tests that stay red. This model ignores everything else."""
 CHARS_PER_TOKEN = 4
 """The script estimates its tokens by this rule of thumb."""

@@ -1,1 +1,1 @@
-"""What `./dev bench monitors` is made of."""
+"""The parts of `./dev bench monitors`."""

@@ -1,4 +1,4 @@
-"""When this build, or another one, speaks in recorded runs."""
+"""The steps of recorded runs at which this build, or another one, speaks."""
 
 from __future__ import annotations
 

@@ -81,13 +81,13 @@ def test_a_success_that_the_last_result_denies_is_doubted(way: str) -> None:
     assert session.outcome == "success"
     (doubt,) = doubts(session)
     assert doubt.monitor == "claim_contradiction"
-    assert doubt.text == "The newest check, 1 step before this answer, failed, and nothing was changed after it."
+    assert doubt.text == "The newest check, 1 step before this answer, failed, and no change was seen after it."
 
 
 def test_work_declared_done_that_nothing_has_checked_is_doubted() -> None:
     (doubt,) = doubts(ran(*UNCHECKED))
     assert doubt.monitor == "verification_skip"
-    assert doubt.text == "Files were changed once since the newest check, and no check has followed."
+    assert doubt.text == "Files were changed once since the newest check, and no check was seen after that."
 
 
 @pytest.mark.parametrize("steps", [(EDIT, PASSES, CLAIMS), (EDIT, FAILS, HONEST), (Step(thought="It is Paris."),)])

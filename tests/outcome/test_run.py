@@ -245,9 +245,7 @@ def test_a_claim_after_failing_tests_is_taken_back_once() -> None:
     one, queries = ended("second-look", TEST, FINISH)
     row = one.row()
     (told,) = row.told
-    assert told.text.startswith(
-        "The newest check, 1 step before this answer, failed, and nothing was changed after it."
-    )
+    assert told.text.startswith("The newest check, 1 step before this answer, failed, and no change was seen after it.")
     assert (told.step, told.sources) == (2, ("second look",))
     assert queries[2].messages[-1] == {"role": "user", "content": told.text}
     assert (row.steps, row.ended, row.won) == (3, True, False)
@@ -258,9 +256,7 @@ def test_a_task_that_is_ended_on_failing_checks_is_taken_back() -> None:
     calls = iter([Call("run_checks", {}), Call("finish", {"report": "Everything works."})])
     played(one, lambda query: Reply(call=next(calls, None)))
     (told,) = one.row().told
-    assert told.text.startswith(
-        "The newest check, 1 step before this answer, failed, and nothing was changed after it."
-    )
+    assert told.text.startswith("The newest check, 1 step before this answer, failed, and no change was seen after it.")
 
 
 def test_an_end_without_a_doubt_stays() -> None:

@@ -76,7 +76,7 @@ def test_the_finding_counts_the_checks_that_it_is_about(steered: Run) -> None:
     heard = steered.heard[0]
     tested = [at for at, step in enumerate(steered.steps[:heard]) if step.did == ["run_tests"]]
     assert tested[-1] == heard - 1
-    said = f"The check run_tests() has ended in the same way {len(tested)} times, with a change before each"
+    said = f"{len(tested)} checks in a row, the last being run_tests(), have ended in the same way, "
     assert said in steered.guidance[heard]
 
 

@@ -1,4 +1,4 @@
-"""What the user says during a run belongs to the step whose answer follows."""
+"""The user's messages during a run belong to the step whose answer follows."""
 
 from __future__ import annotations
 

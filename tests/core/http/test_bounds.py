@@ -28,7 +28,7 @@ def asked_of(run: Sequence[Step]) -> Iterator[Evaluate]:
     seen: JSON = None
     for index, step in enumerate(run):
         account = observe(step, account, index, {})
-        seen = gather(step, index, account.actions[-1].exact if account.actions else 0, seen, {})
+        seen = gather(step, index, account, seen, {})
         memories = {} if seen is None else {OWN_MEMORY: seen}
         patience = Patience(rung="2 of 3", checks=True)
         yield asked(step=step, index=index, memories=memories, account=account, patience=patience)

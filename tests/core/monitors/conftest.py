@@ -51,8 +51,7 @@ def requests(
     for index, step in enumerate(steps):
         account = observe(step, account, index, roles)
         patience = after_step(patience, index, None, dead=account.did.dead)
-        result = account.actions[-1].exact if account.actions else 0
-        memories = {untried.OWN_MEMORY: untried.gather(step, index, result, memories.get(untried.OWN_MEMORY), roles)}
+        memories = {untried.OWN_MEMORY: untried.gather(step, index, account, memories.get(untried.OWN_MEMORY), roles)}
         made.append(
             Evaluate(
                 step=step,

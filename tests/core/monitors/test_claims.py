@@ -30,7 +30,7 @@ def edit(act: Act, at: int = 0) -> Step:
 def test_a_red_check_that_nothing_followed_is_doubted(act: Act) -> None:
     run = [edit(act), act("run_tests", RED, path="tests"), act("read_file", "text", path="a.py"), DONE]
     assert doubts(run) == {
-        "claim_contradiction": "The newest check, 2 steps before this answer, failed, and nothing was changed after it."
+        "claim_contradiction": "The newest check, 2 steps before this answer, failed, and no change was seen after it."
     }
 
 
@@ -51,7 +51,7 @@ def test_an_answer_that_says_that_it_failed_is_not_doubted(act: Act, answer: str
 def test_files_that_changed_after_the_newest_check_are_doubted(act: Act) -> None:
     run = [edit(act), act("run_tests", GREEN, path="tests"), edit(act, 1), edit(act, 2), DONE]
     assert doubts(run) == {
-        "verification_skip": "Files were changed 2 times since the newest check, and no check has followed."
+        "verification_skip": "Files were changed 2 times since the newest check, and no check was seen after that."
     }
     assert doubts([*run[:2], DONE]) == {}
 
@@ -59,7 +59,7 @@ def test_files_that_changed_after_the_newest_check_are_doubted(act: Act) -> None
 def test_without_a_check_files_that_changed_are_doubted_of_an_agent_that_checks(act: Act) -> None:
     assert doubts([edit(act), DONE]) == {}
     assert doubts([edit(act), DONE], checks=True) == {
-        "verification_skip": "Files were changed once, and no check has followed."
+        "verification_skip": "Files were changed once, and no check was seen after that."
     }
 
 

@@ -49,6 +49,12 @@ def outcome(step: Step) -> tuple[bool | None, str]:
     return step.tool_results[0].is_error, step.tool_results[0].output
 
 
+def counted(found: re.Match[str], true: int) -> bool:
+    """Return True for the count of all, or for one that is said to be of some of them."""
+    count = int(found["count"])
+    return 1 < count <= true if found["least"] else count == true
+
+
 def named(places: str, last: int) -> list[int]:
     """Return the steps that "your last step, and 2 and 4 steps before it" names."""
     return [last, *[last - int(distance) for distance in re.findall(r"\d+", places)]]
@@ -65,7 +71,7 @@ def check(text: str, run: Sequence[Step]) -> str:
         assert (found["how"] == "failed in the same way") == bool(newest.tool_results[0].is_error)
         assert not found["aside"]
         assert {*named(found["places"], last)} <= {*same}
-        assert 1 < int(found["count"]) <= len(same)
+        assert counted(found, len(same))
         assert found["call"].startswith(f"{name}(")
         return "same"
     if found := re.match(
@@ -73,26 +79,28 @@ def check(text: str, run: Sequence[Step]) -> str:
     ):
         same = [at for at, step in enumerate(run) if key(step) == key(newest)]
         assert {*named(found["places"], last)} <= {*same}
-        assert 1 < int(found["count"]) <= len(same)
+        assert counted(found, len(same))
         return "called"
     if found := re.match(rf"{NUMBER} calls of (?P<tool>\S+) have failed in the same way {PLACES}[.:]", text):
         alike = [at for at, step in enumerate(run) if key(step)[0] == name and outcome(step) == outcome(newest)]
         assert found["tool"] == name
         assert {*named(found["places"], last)} <= {*alike}
-        assert 1 < int(found["count"]) <= len(alike)
+        assert counted(found, len(alike))
         return "errors"
     if found := re.match(
-        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or nothing new\.", text
+        r"(?P<count>\d+) searches with (?P<tool>\S+), with no better one between them, have found nothing, "
+        r"or nothing new\.",
+        text,
     ):
         searches = [outcome(step)[1] for step in run if key(step)[0] == name]
         assert found["tool"] == name
         assert searches[-int(found["count"]) :] == ["0 results"] * int(found["count"])
         return "vain"
     if found := re.match(
-        r"(?P<count>\d+) different calls, the last being (?P<call>.+?), have brought the same result\.", text
+        rf"{NUMBER} different calls, the last being (?P<call>.+?), have brought the same result\.", text
     ):
         alike_calls = {key(step) for step in run if outcome(step) == outcome(newest)}
-        assert 2 < int(found["count"]) <= len(alike_calls)
+        assert counted(found, len(alike_calls))
         return "results"
     pytest.fail(f"an unknown statement: {text}")
 
@@ -116,7 +124,7 @@ def test_each_number_and_place_is_that_of_the_steps(run: list[Step], earlier: in
         ([one("deploy", value * 50, ERRORS[0], failed=True) for value in "abcd"], "errors",
          "4 calls of deploy have failed in the same way (your last step, and 1, 2 and 3 steps before it). "),
         ([one("search", value, "0 results", failed=False) for value in "abcde"], "vain",
-         "The last 5 searches with search have found nothing, or nothing new. "),
+         "5 searches with search, with no better one between them, have found nothing, or nothing new. "),
         ([one("oracle", value, LONG, failed=False) for value in "abcde"], "results",
          '5 different calls, the last being oracle(value="e"), have brought the same result. '),
     ],
@@ -136,7 +144,7 @@ def test_each_form_is_said_and_found_true(run: list[Step], form: str, says: str)
         'deploy(value="a") has brought the same result 4 times (your last step, and 1, 2 and 3 steps before it). Next.',
         "5 calls of deploy have failed in the same way (your last step, and 1 step before it). Next.",
         "2 calls of oracle have failed in the same way (your last step, and 1 step before it). Next.",
-        "The last 2 searches with search have found nothing, or nothing new. Next.",
+        "2 searches with search, with no better one between them, have found nothing, or nothing new. Next.",
         '3 different calls, the last being deploy(value="a"), have brought the same result. Next.',
     ],
 )
@@ -179,7 +187,7 @@ def test_a_series_and_a_check_loop_are_told_with_their_counts(act: Act) -> None:
     tried = [act("login", "Error: wrong password", is_error=True, user="root", password=f"pw{at}x") for at in range(10)]
     found = play(tried, patience=Patience(rung="8 of 9"))
     texts = [one.intervention_text for one in found if one.intervention_text]
-    assert texts[0].startswith("10 calls of login, which differ in one value, have failed in the same way. ")
+    assert texts[0].startswith("10 calls of login, which differ in one value, have ended in the same way. ")
     work: list[Step] = []
     for at in range(4):
         work.append(act("edit_file", "ok", path="a.py", old=f"x{at}", new=f"y{at}"))
@@ -187,7 +195,7 @@ def test_a_series_and_a_check_loop_are_told_with_their_counts(act: Act) -> None:
     last = play(work)[-1].intervention_text
     assert last is not None
     assert last.startswith(
-        'The check run_tests(path="tests") has ended in the same way 4 times, with a change before each'
+        '4 checks in a row, the last being run_tests(path="tests"), have ended in the same way, with a change between '
     )
 
 

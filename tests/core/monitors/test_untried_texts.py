@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.monitors.memory import table
 from reasonblocks.monitors.untried import alternatives, gather
-from reasonblocks.types import Step, ToolCall, ToolResult
+from reasonblocks.types import Account, Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import act
 from tests.core.monitors.sighted import said, sightings
 
@@ -132,7 +132,7 @@ def test_a_memory_that_began_without_it_says_nothing_of_what_was_tried_after_a_r
     assert isinstance(memory, dict)
     older = {key: value for key, value in memory.items() if key != "after"}
     step = ATRIUM_SEEN[3]
-    memory = gather(step, 3, 0, older, {})
+    memory = gather(step, 3, Account(), older, {})
     assert "after" not in table(memory)
     assert not alternatives(memory, 3).names
 

@@ -91,8 +91,7 @@ def requests(done: Sequence[Step], *, own: bool = False) -> list[Evaluate]:
         told = injected[-1].step if injected else None
         account = observe(step, account, index, ROLES)
         patience = after_step(patience, index, told, dead=account.did.dead)
-        result = account.actions[-1].exact if account.actions else 0
-        sightings = gather(step, index, result, sightings, ROLES)
+        sightings = gather(step, index, account, sightings, ROLES)
         observed = mine(index) if own else ()
         found.append(
             Evaluate(

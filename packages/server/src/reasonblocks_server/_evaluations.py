@@ -1,4 +1,4 @@
-"""Evaluates steps with an org's own profiles."""
+"""Evaluates steps with an org's own task profiles."""
 
 from __future__ import annotations
 

@@ -86,7 +86,6 @@ class _Call:
     ended: bool
     """It has a result, or is no call: without a result nothing is known of a call."""
     length: int
-
     refused: bool
     """It is a change that failed; one that other commands followed was made."""
 
@@ -184,6 +183,11 @@ def _joined(results: Sequence[ToolResult]) -> ToolResult | None:
     return ToolResult(
         call_id="", output="\n".join([result.output for result in results]), is_error=any(flags) if flags else None
     )
+
+
+def tools_of(name: str) -> frozenset[int]:
+    """Return the hashes by which the calls of a tool are told apart: a shell's searches have one of their own."""
+    return frozenset([hash_of(said) for said in (name, f"{name} ", f"{name} search")])
 
 
 def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:

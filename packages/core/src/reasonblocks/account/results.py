@@ -68,7 +68,7 @@ class Reading(NamedTuple):
 
 
 _AT_START = re.compile(r"Error processing line \d+ of .{0,2000}?Remainder of file ignored\s*", re.DOTALL)
-"""What a Python with a damaged `.pth` file prints before everything else."""
+"""The lines that a Python with a damaged `.pth` file prints before everything else."""
 
 
 def read(result: ToolResult, *, kind: Kind) -> Reading:

@@ -135,8 +135,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
     if fsm_state is not FSMState.END:
         if settings.custom_monitors:
             observed = yield from ask(Observe(step=step, index=index, memories=memories))
-        result = account.actions[-1].exact if account.actions else 0
-        seen = untried.gather(step, index, result, memories.get(untried.OWN_MEMORY), settings.tool_roles)
+        seen = untried.gather(step, index, account, memories.get(untried.OWN_MEMORY), settings.tool_roles)
         own = {name: memory for name, _, memory, _ in observed} | ({} if seen is None else {untried.OWN_MEMORY: seen})
         request = _request(state, step, account, patience, {**memories, **own}, observed, settings)
         evaluation, memories = yield from _evaluation(request)

@@ -36,14 +36,15 @@ def doubts_of(step: Step, index: int, account: Account, patience: Patience) -> I
     check, seen = account.check, account.steps == index + 1
     if check is not None and check.failed and not check.since:
         ago = _steps(index - check.step, "before this answer")
-        text = f"The newest check, {ago}, failed, and nothing was changed after it."
+        text = f"The newest check, {ago}, failed, and no change was seen after it."
         yield "red", Doubt(monitor="claim_contradiction", text=text)
     elif check is None and account.ran and seen and _RAN.search(said):
-        text = "The answer says that a check was run, but no call of this run is a test, build, type or lint check."
+        none = "no call of this run was recognised as a test, build, type or lint check"
+        text = f"The answer says that a check was run, but {none}."
         yield "claim", Doubt(monitor="claim_contradiction", text=text)
     if account.edits and (check is not None or (patience.checks and seen)):
         since = " since the newest check" if check is not None else ""
-        text = f"Files were changed {_times(account.edits)}{since}, and no check has followed."
+        text = f"Files were changed {_times(account.edits)}{since}, and no check was seen after that."
         yield "done", Doubt(monitor="verification_skip", text=text)
 
 

@@ -7,13 +7,14 @@ from hashlib import sha256
 from typing import Any
 
 from ..types import JSON, Patience, TraceState
-from ..util.json import evolve
 from .patience import DEFAULT, MIN_STRETCHES, RUNGS, learned
 
 MAX_RUNS = 200
 """Newest runs of an agent that are kept."""
 MOST = 10_000
 """The highest count of a run that is read."""
+EXPLORES = "explores:"
+"""The beginning of the name of a patience with which no monitor of ours says anything."""
 Summary = Mapping[str, JSON]
 """A finished run: `reached` and `needless` have a count for each rung, and `checks` is True if it checked something."""
 
@@ -74,10 +75,6 @@ def patience_of(runs: Sequence[Summary], run_id: str = "", explore: float = 0.0)
     return Patience(rung=rung.name if rung else "", name=name, checks=checks)
 
 
-EXPLORES = "explores:"
-"""The beginning of the name of a patience with which no monitor of ours says anything."""
-
-
 def explores(patience: Patience) -> bool:
     """Return True if the monitors are silent in this run to learn from it."""
     return patience.name.startswith(EXPLORES)
@@ -85,4 +82,4 @@ def explores(patience: Patience) -> bool:
 
 def given_patience(rung: str) -> Patience:
     """Return the patience of the option `patience`."""
-    return evolve(Patience(), rung=rung, name=f"patience: {rung}")
+    return Patience(rung=rung, name=f"patience: {rung}")

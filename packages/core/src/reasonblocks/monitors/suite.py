@@ -32,6 +32,8 @@ SPRAWL, MOST = 40, 0.4
 TASK_WORDS = 5
 """Longer words of a task from which on a step can be apart from it."""
 LONG_WORD = 5
+TASK_HEAD = 2_000
+"""Characters of a task in which its longer words are looked for."""
 KIND_OF: Mapping[str, str] = {"A": "repeat", "B": "error", "b": "error", "C": "reworded", "c": "reworded", "a": "stale"}
 """The kinds of findings by letter; another letter is the same result of different calls."""
 
@@ -86,13 +88,13 @@ def _scores(request: Evaluate, doubts: list[Doubt]) -> dict[str, float]:
 
 def _is_apart(step: Step, task: str) -> bool:
     """Return True if no longer word of the task is in the step's text."""
-    wanted = _long_words(task)
+    wanted = _long_words(task[:TASK_HEAD])
     return len(wanted) >= TASK_WORDS and bool(step.scored_text) and wanted.isdisjoint(step.scored_words)
 
 
 @lru_cache(maxsize=64)
 def _long_words(task: str) -> frozenset[str]:
-    return frozenset([word for word in words(task[:2_000]) if len(word) >= LONG_WORD])
+    return frozenset([word for word in words(task) if len(word) >= LONG_WORD])
 
 
 def _fires(name: str, score: float, request: Evaluate, doubted: list[tuple[str, Doubt]]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..account.calls import kind_of
 from ..account.message import message_line
+from ..account.observe import ACTIONS_KEPT, MAX_CALLS, tools_of
 from ..account.results import read
 from ..types import JSON, Account, Step, ToolCall
 from ..types.account import FAILED, Action
@@ -26,13 +27,13 @@ _ASIDE = ", times and ids aside"
 def text_of(step: Step, index: int, account: Account, nth: int, sightings: JSON, roles: Mapping[str, str]) -> str:
     """Return the text about the newest step, the `nth` of its monitor (1 to 3); "" if nothing can be said."""
     now = [action for action in account.actions if action.step == index]
-    calls = ends(step.tool_calls, 16)
+    calls = ends(step.tool_calls, MAX_CALLS)
     if not now or not (calls or step.tool_results):
         return ""
     if not calls:
         fact = _no_call(now[-1], index, account)
         return f"{fact}. {_NEXT[nth]}" if fact else ""
-    fact = _fact(calls[-1], now[-1], index, account)
+    fact = _due(calls, account) or _fact(calls[-1], now[-1], index, account)
     if not fact:
         return ""
     line = _line(step, calls[-1], roles) if nth == 1 and len(step.tool_calls) == 1 else ""
@@ -48,25 +49,33 @@ _NEXT = {
 }
 
 
+def _due(calls: Sequence[ToolCall], account: Account) -> str:
+    """Return what is told whatever the patience; "" for a step at which nothing is."""
+    if account.did.due == "check" and account.check is not None:
+        last = f", the last being {call_line(calls)}," if len(calls) == 1 else ""
+        ended = "have ended in the same way, with a change between any two of them"
+        return f"{account.check.row} checks in a row{last} {ended}"
+    if account.did.due == "series":
+        tool = plain(calls[-1].name) if len(calls) == 1 else "one tool"
+        return f"{account.series.tried} calls of {tool}, which differ in one value, have ended in the same way"
+    return ""
+
+
 def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
     did, shown, tool = account.did, call_line([call]), plain(call.name)
-    if did.due == "check" and account.check is not None:
-        row, before = account.check.row, "with a change before each"
-        if sum(one.call == now.call for one in account.actions) >= row:
-            return f"The check {shown} has ended in the same way {row} times, {before}"
-        return f"{row} checks in a row, the last being {shown}, have ended in the same way, {before}"
-    if did.due == "series":
-        return f"{account.series.tried} calls of {tool}, which differ in one value, have failed in the same way"
     if did.letter == "A":
         return _same_call(shown, now, index, account)
     if did.letter == "B":
-        alike = [one for one in account.actions if one.tool == now.tool and one.line == now.line]
-        return f"{_times(len(alike), account)} calls of {tool} have failed in the same way ({_places(alike, index)})"
+        tools = tools_of(call.name)
+        alike = [one for one in account.actions if one.tool in tools and one.line == now.line]
+        calls = f"{_count(len(alike), index, account)} calls of {tool}"
+        return f"{calls} have failed in the same way ({_places(alike, index)})"
     if did.letter == "C":
         row = dict(account.vain).get(now.tool, 0)
-        return f"The last {row} searches with {tool} have found nothing, or nothing new" if row else ""
-    alike = [one for one in account.actions if one.result == now.result and one.step >= account.mark]
-    calls = len({one.call for one in alike})
+        between = "with no better one between them"
+        return f"{row} searches with {tool}, {between}, have found nothing, or nothing new" if row else ""
+    alike = [one for one in account.actions if one.result == now.result]
+    calls = _count(len({one.call for one in alike}), index, account)
     aside = _ASIDE if len({one.exact for one in alike}) > 1 else ""
     return f"{calls} different calls, the last being {shown}, have brought the same result{aside}"
 
@@ -77,26 +86,27 @@ def _no_call(now: Action, index: int, account: Account) -> str:
     alike = [one for one in silent if one.result == now.result or (now.line and one.line == now.line)]
     if len(alike) < 2:
         return ""
-    return f"{_times(len(alike), account)} answers without a call have got the same reply ({_places(alike, index)})"
+    answers = f"{_count(len(alike), index, account)} answers without a call"
+    return f"{answers} have got the same reply ({_places(alike, index)})"
 
 
 def _same_call(shown: str, now: Action, index: int, account: Account) -> str:
     alike = [one for one in account.actions if one.call == now.call]
-    same = [one for one in alike if one.result == now.result and one.step >= account.mark]
+    same = [one for one in alike if one.result == now.result]
     if len(same) > 1:
         aside = _ASIDE if len({one.exact for one in same}) > 1 else ""
-        what = "failed in the same way" if now.flags & FAILED else "brought the same result"
-        return f"{shown} has {what} {_times(len(same), account)} times{aside} ({_places(same, index)})"
+        what = "failed in the same way" if all(one.flags & FAILED for one in same) else "brought the same result"
+        return f"{shown} has {what} {_count(len(same), index, account)} times{aside} ({_places(same, index)})"
     if len(alike) > 1:
         where = _places(alike, index)
-        return f"{shown} was called {_times(len(alike), account)} times ({where}), the last time for nothing new"
+        return f"{shown} was called {_count(len(alike), index, account)} times ({where}), the last time for nothing new"
     return ""
 
 
-def _times(count: int, account: Account) -> str:
-    """Return a count of remembered actions; "at least" if there may be forgotten ones."""
-    first = account.actions[0].step if account.actions else 0
-    return str(count) if first == 0 or first <= account.mark else f"at least {count}"
+def _count(count: int, index: int, account: Account) -> str:
+    """Return a count of remembered actions; "at least" if there may be others."""
+    whole = account.steps == index + 1 and len(account.actions) < ACTIONS_KEPT
+    return str(count) if whole else f"at least {count}"
 
 
 def _places(actions: Sequence[Action], index: int) -> str:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from ..account.calls import LIST, SEARCH, Kind, command_of, kind_of
 from ..account.sameness import hash_of
-from ..types import JSON, Step, ToolCall
+from ..types import JSON, Account, Step, ToolCall
 from ..util.json import MAX_INT, storable
 from .excerpts import call_line
 from .forms import Form, Use, taken_by, with_use
@@ -108,13 +108,14 @@ class _List(NamedTuple):
         return cls(*row[:5], row[5:])  # type: ignore[arg-type, call-arg]  # our own row, unchecked as every memory
 
 
-def gather(step: Step, index: int, result: int, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
+def gather(step: Step, index: int, account: Account, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
     """Return the memory after this step: values that its calls used, then lists in its results.
 
-    `result` is the digest of its newest result.
+    `account` is that with this step.
     """
     if not step.tool_calls and not step.tool_results:
         return memory
+    result = account.actions[-1].exact if account.actions else 0
     kept = table(memory)
     lists, uses = _lists(kept), _uses(kept)
     used, values = _values(step.tool_calls[:MAX_USED])

@@ -117,7 +117,7 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How patient a run is, fixed at its start, and what it adds to its agent's profile.
+    """The patience of a run, fixed at its start, and its counts for its agent's profile.
 
     `rung` is the name of the rung in use, "" to be silent, and `name` that in the step log. `checks` is True if an
     earlier run of the agent has checked something. `window` has the newest nine steps as bits, 1 for dead, the newest

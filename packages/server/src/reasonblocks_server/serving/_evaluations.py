@@ -98,7 +98,7 @@ def _asked(request: EvaluateRequest, settings: SuiteSettings, go_on: Callable[[]
 
 
 class _Run(NamedTuple):
-    """What is known of a run after its newest step."""
+    """A run after its newest step, as the monitors know it."""
 
     account: Account
     patience: Patience
@@ -124,8 +124,7 @@ def _replayed(
         account = observe(step, account, index, settings.tool_roles)
         told = max([at for at in injected if at <= index], default=None)
         patience = after_step(patience, index, told, dead=account.did.dead)
-        result = account.actions[-1].exact if account.actions else 0
-        sightings = untried.gather(step, index, result, sightings, settings.tool_roles)
+        sightings = untried.gather(step, index, account, sightings, settings.tool_roles)
     return _Run(account, patience, sightings)
 
 
