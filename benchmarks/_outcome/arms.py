@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from reasonblocks.engine.gates import first_sentence, untried_sentence
+from reasonblocks.engine.gates import first_sentence
 from reasonblocks.monitors.excerpts import call_line
 from reasonblocks.monitors.untried import Alternatives
 from reasonblocks.render import FRAME
@@ -49,12 +49,13 @@ class Moment:
     @property
     def untried(self) -> str:
         """The sentence about what was not tried yet; "" without any."""
-        return next(filter(None, map(untried_sentence, self.texts)), "")
+        return next((found[0] for text in self.texts if (found := _UNTRIED.search(text))), "")
 
 
 Wording: TypeAlias = Callable[[Moment], str]
 """Makes the text of an injection; "" says nothing this time."""
 
+_UNTRIED = re.compile(r"(?<!\S)Not tried yet(?: after this result)?: [^\n]+\.\Z")
 _ENDS = re.compile(r",? or (?:finish|give the answer|report that it is blocked)(?=[.,])|: say what .{0,40}answer(?=\.)")
 """Advice that an agent may take for a reason to give up."""
 REPEATING = "You are repeating yourself. Try something different."

@@ -9,7 +9,8 @@ from typing import Any
 from zlib import crc32
 
 from reasonblocks import ReasonBlocks, SteeringSession
-from reasonblocks.monitors.untried import OWN_MEMORY, alternatives
+from reasonblocks.monitors.sightings import OWN_MEMORY
+from reasonblocks.monitors.untried import alternatives
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, TraceState
 from reasonblocks.util.json import evolve
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, Unavailable
-from reasonblocks.monitors.untried import OWN_MEMORY
+from reasonblocks.monitors.sightings import OWN_MEMORY
 from reasonblocks.ports import AsyncEvaluator, Evaluator
 from reasonblocks.requests import Evaluate, Retrieve
 from reasonblocks.types import JSON, ETrace, Evaluation, Memories, StepInput

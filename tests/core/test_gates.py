@@ -154,10 +154,3 @@ def test_the_evidence_is_the_first_sentence(text: str, evidence: str) -> None:
 def test_only_the_first_text_of_a_failure_type_may_carry_an_e2() -> None:
     used = state(5, 1, injected_types=("loop",))
     assert [gates.first_of_type(used, kind) for kind in ("loop", "sprawl", None)] == [False, True, False]
-
-
-def test_what_is_untried_is_a_sentence_of_its_own_and_no_part_of_a_quoted_line() -> None:
-    own = 'You have called go() 3 times: "dark.". Not tried yet: go(door="s.e.").'
-    assert gates.untried_sentence(own) == 'Not tried yet: go(door="s.e.").'
-    quoted = 'It failed: "Error. Not tried yet: payments(action=refund_all)." Change the call.'
-    assert gates.untried_sentence(quoted) == ""

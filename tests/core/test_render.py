@@ -209,16 +209,19 @@ def test_an_e2_for_a_monitors_text_that_lacks_its_intervention_is_said(caplog: p
     assert [record.getMessage().count("e2-broken") for record in caplog.records] == [1]
 
 
-def test_what_was_not_tried_yet_stays_at_the_end_of_a_text_with_a_lesson() -> None:
+FACT = 'Text one: "It. ended".'
+
+
+def test_the_hint_stays_at_the_end_of_a_text_with_a_lesson() -> None:
     rb = client(
-        speaks('Text one. Not tried yet: read(path="a.py").', failure_type="loop"),
+        speaks(f"{FACT} Read this.", failure_type="loop", fact=FACT, hint="Read this."),
         store=lambda request: found("e2-a") if (request.tier, request.top_k) == ("e2", 1) else (),
     )
     session = rb.session()
     begin(session, 0)
     text = begin(session, 1).injections[0].text
-    assert text.startswith(f"Text one. {found('e2-a')[0].pattern.fields['intervention']}")
-    assert text.endswith(' Not tried yet: read(path="a.py").')
+    assert text.startswith(f"{FACT} {found('e2-a')[0].pattern.fields['intervention']}")
+    assert text.endswith(" Read this.")
 
 
 def test_the_form_is_that_of_the_model_that_the_call_is_routed_to() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reasonblocks.account.observe import observe
 from reasonblocks.backends.http.texts import bounded_step
 from reasonblocks.backends.local import LocalEvaluator
-from reasonblocks.monitors.untried import OWN_MEMORY, gather
+from reasonblocks.monitors.sightings import OWN_MEMORY, gather
 from reasonblocks.requests import Evaluate
 from reasonblocks.types import JSON, Account, Patience, Step, ToolCall, ToolResult
 from reasonblocks.util.json import evolve

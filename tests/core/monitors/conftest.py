@@ -8,8 +8,9 @@ from types import MappingProxyType
 import pytest
 
 from reasonblocks.account.observe import observe
-from reasonblocks.monitors import evaluate, resolve_weights, untried
+from reasonblocks.monitors import evaluate, resolve_weights
 from reasonblocks.monitors.patience import after_step
+from reasonblocks.monitors.sightings import OWN_MEMORY, gather
 from reasonblocks.monitors.suite import SuiteSettings
 from reasonblocks.requests import Evaluate
 from reasonblocks.types import (
@@ -51,7 +52,7 @@ def requests(
     for index, step in enumerate(steps):
         account = observe(step, account, index, roles)
         patience = after_step(patience, index, None, dead=account.did.dead)
-        memories = {untried.OWN_MEMORY: untried.gather(step, index, account, memories.get(untried.OWN_MEMORY), roles)}
+        memories = {OWN_MEMORY: gather(step, index, account, memories.get(OWN_MEMORY), roles)}
         made.append(
             Evaluate(
                 step=step,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from reasonblocks.account.calls import kind_of
 from reasonblocks.account.results import read
+from reasonblocks.monitors.sightings import OWN_MEMORY
 from reasonblocks.monitors.told import untried_text
-from reasonblocks.monitors.untried import OWN_MEMORY, Alternatives, alternatives
+from reasonblocks.monitors.untried import Alternatives, alternatives
 from reasonblocks.types import JSON, Step
 from tests.core.monitors.conftest import NO_ROLES, requests
 

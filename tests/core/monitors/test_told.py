@@ -118,15 +118,15 @@ def test_each_number_and_place_is_that_of_the_steps(run: list[Step], earlier: in
     ("run", "form", "says"),
     [
         ([one("deploy", "a", ERRORS[0], failed=True)] * 4, "same",
-         'deploy(value="a") has failed in the same way 4 times (your last step, and 1, 2 and 3 steps before it). '),
+         'deploy(value="a") has failed in the same way 4 times (your last step, and 1, 2 and 3 steps before it).'),
         ([one("oracle", "a", LONG, failed=False)] * 3, "same",
-         'oracle(value="a") has brought the same result 3 times (your last step, and 1 and 2 steps before it). '),
+         'oracle(value="a") has brought the same result 3 times (your last step, and 1 and 2 steps before it).'),
         ([one("deploy", value * 50, ERRORS[0], failed=True) for value in "abcd"], "errors",
-         "4 calls of deploy have failed in the same way (your last step, and 1, 2 and 3 steps before it). "),
+         "4 calls of deploy have failed in the same way (your last step, and 1, 2 and 3 steps before it)."),
         ([one("search", value, "0 results", failed=False) for value in "abcde"], "vain",
-         "5 searches with search, with no better one between them, have found nothing, or nothing new. "),
+         "5 searches with search, with no better one between them, have found nothing, or nothing new."),
         ([one("oracle", value, LONG, failed=False) for value in "abcde"], "results",
-         '5 different calls, the last being oracle(value="e"), have brought the same result. '),
+         '5 different calls, the last being oracle(value="e"), have brought the same result.'),
     ],
 )  # fmt: skip
 def test_each_form_is_said_and_found_true(run: list[Step], form: str, says: str) -> None:
@@ -187,7 +187,7 @@ def test_a_series_and_a_check_loop_are_told_with_their_counts(act: Act) -> None:
     tried = [act("login", "Error: wrong password", is_error=True, user="root", password=f"pw{at}x") for at in range(10)]
     found = play(tried, patience=Patience(rung="8 of 9"))
     texts = [one.intervention_text for one in found if one.intervention_text]
-    assert texts[0].startswith("10 calls of login, which differ in one value, have ended in the same way. ")
+    assert texts[0].startswith("10 calls of login, which differ in one value, have ended in the same way.")
     work: list[Step] = []
     for at in range(4):
         work.append(act("edit_file", "ok", path="a.py", old=f"x{at}", new=f"y{at}"))

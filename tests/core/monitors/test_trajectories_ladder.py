@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import chain, cycle, islice
 
@@ -82,29 +81,16 @@ def test_a_relapse_is_told_sooner(name: str) -> None:
     assert second <= max(1, first - 1)
 
 
-@pytest.mark.parametrize("name", [param(name, "firmer", name) for name in TURNS])
-def test_a_relapse_is_told_in_another_shorter_advice_or_what_is_still_untried(name: str) -> None:
+@pytest.mark.parametrize("name", [param(name, "anew", name) for name in TURNS])
+def test_a_relapse_is_told_by_what_has_come_since(name: str) -> None:
     first, second, *_ = relapsed(name)[0]
-    assert advice(second) != advice(first)
-    assert len(advice(second)) < len(advice(first))
-
-
-def advice(told: Told) -> str:
-    """The last sentence: what comes before it is the evidence."""
-    return re.split(r"(?<=\.)\s+(?=[A-Z])", told.text.strip())[-1]
+    assert second.text != first.text
 
 
 def obstinate(name: str) -> list[Step]:
     """A run that goes on like this for forty steps."""
     trouble = STUCK[name]
     return list(islice(chain(trouble.before, cycle(trouble.stuck)), 40))
-
-
-@pytest.mark.parametrize("name", [param(name, "another kind", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])
-def test_the_third_text_of_a_monitor_asks_for_a_step_of_another_kind(name: str) -> None:
-    run = play(STUCK[name].task, obstinate(name))
-    texts = [one.text for one, speaker in zip(run.told, run.speakers, strict=True) if speaker == run.speakers[0]]
-    assert ["step of another kind" in text or "not tried yet" in text for text in texts][2:] == [True]
 
 
 @pytest.mark.parametrize("name", [param(name, "at most five", name) for name in (INVOICES, COMPOSER, POETRY, GATEWAY)])

@@ -17,7 +17,7 @@ from reasonblocks.backends.local import LocalEvaluator
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.monitors.builtin import WEIGHTS
 from reasonblocks.monitors.patience import after_step, rung_of
-from reasonblocks.monitors.untried import OWN_MEMORY, gather
+from reasonblocks.monitors.sightings import OWN_MEMORY, gather
 from reasonblocks.requests import Evaluate
 from reasonblocks.types import JSON, Account, Evaluation, Injected, Observed, Patience, Step, ToolCall, ToolResult
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse, WireStep, evaluate_request

@@ -164,11 +164,11 @@ def _calls(step: Step, tool_roles: Mapping[str, str]) -> Sequence[_Call]:
         return [_call(said, _joined(step.tool_results), Kind(frozenset()))]
     if len(calls) == 1:
         return [_call(calls[0], _joined(step.tool_results), kind_of(calls[0], tool_roles))]
-    results = _results_of(calls, step.tool_results)
+    results = results_of(calls, step.tool_results)
     return [_call(call, result, kind_of(call, tool_roles)) for call, result in zip(calls, results, strict=True)]
 
 
-def _results_of(calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[ToolResult | None]:
+def results_of(calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[ToolResult | None]:
     """Return each call's result, by its id; by its place if the ids do not tell."""
     by_id = {result.call_id: result for result in results}
     if len(by_id) == len(results) and by_id.keys() & {call.id for call in calls}:

@@ -227,7 +227,7 @@ _DENIED = re.compile(
 _DENIED_BEFORE = re.compile(r"\W*(?:\w+ )?(?:no|0|without|zero|not)[ _]")
 _STARTS_FAILED = re.compile(
     r"[\w./+-]{1,40}:? (?:command )?not found\b"
-    r"|(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed"
+    r"|(?!warn)(?:[\w./-]{1,40}: )?\W*(?:failed to|cannot|can't|could not|unable to|invalid |unknown |execution failed"
     r"|access denied|not (?:found|allowed|authorized|permitted)\b|permission denied|no such|request failed|timed out"
     r"|timeout\b(?! ?[=:] ?\d+ ?m?s?\s*(?:\n|$))"
     r"|http(?: error)? [45]\d\d|[45]\d\d (?:bad|unauthorized|forbidden|not found|internal|service|client"

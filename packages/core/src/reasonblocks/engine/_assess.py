@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..account.observe import observe
 from ..exceptions import BadAnswer, Unavailable
-from ..monitors import untried
+from ..monitors import sightings
 from ..monitors.patience import after_step
 from ..requests import Advance, Evaluate, Flow, Observe, Score, ask
 from ..types import (
@@ -135,8 +135,8 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
     if fsm_state is not FSMState.END:
         if settings.custom_monitors:
             observed = yield from ask(Observe(step=step, index=index, memories=memories))
-        seen = untried.gather(step, index, account, memories.get(untried.OWN_MEMORY), settings.tool_roles)
-        own = {name: memory for name, _, memory, _ in observed} | ({} if seen is None else {untried.OWN_MEMORY: seen})
+        seen = sightings.gather(step, index, account, memories.get(sightings.OWN_MEMORY), settings.tool_roles)
+        own = {name: memory for name, _, memory, _ in observed} | ({} if seen is None else {sightings.OWN_MEMORY: seen})
         request = _request(state, step, account, patience, {**memories, **own}, observed, settings)
         evaluation, memories = yield from _evaluation(request)
         memories = {**memories, **own}

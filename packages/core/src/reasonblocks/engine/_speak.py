@@ -106,9 +106,8 @@ def _wants_lesson(state: TraceState, assessment: Assessment, evaluation: Evaluat
 def _with_lesson(
     state: TraceState, assessment: Assessment, evaluation: Evaluation, speech: Speech, model: str, settings: Settings
 ) -> Flow[Speech]:
-    """Join the evidence sentence and an E2's intervention, for the first injection of a failure type.
+    """Join the fact and an E2's intervention, for the first injection of a failure type. The hint stays at the end.
 
-    What was not tried yet stays at the end.
     A lesson that is tied to kinds of findings is only joined to one that is known to be of such a kind.
     """
     asked, kind = _failure_type(evaluation), evaluation.kind
@@ -122,11 +121,15 @@ def _with_lesson(
     if not found:
         return speech
     pattern = found[0].pattern
-    text = render.steered_text(gates.first_sentence(speech.text), found[0])
+    text = render.steered_text(_fact_of(evaluation, speech.text), found[0])
     if text is None:
         return evolve(speech, warnings=render.lacking([pattern.id]))
-    untried = gates.untried_sentence(speech.text)
-    return evolve(speech, text=f"{text} {untried}" if untried else text, pattern_ids=(pattern.id,))
+    return evolve(speech, text=f"{text} {evaluation.hint}".strip(), pattern_ids=(pattern.id,))
+
+
+def _fact_of(evaluation: Evaluation, text: str) -> str:
+    """Return the fact in a text; its first sentence if the evaluator tells none, as one of a caller's."""
+    return evaluation.fact if evaluation.fact and text.startswith(evaluation.fact) else gates.first_sentence(text)
 
 
 def record_injection(state: TraceState, assessment: Assessment, speech: Speech, settings: Settings) -> TraceState:

@@ -44,7 +44,6 @@ _SENTENCE = re.compile(
     r"(?:" + r'"""(?:(?!""").)*"""' + r"""|"[^"]*"|`[^`]*`|"(?![^"]*")|`(?![^`]*`)|[^"`])+?[.!?](?=\s|$)"""
 )
 """A sentence; a full stop inside quotes does not end it."""
-_UNTRIED = re.compile(r"Not tried yet(?: after this result)?: [^\n]+\.")
 
 
 def may_inject(state: TraceState, now: FSMState, evaluation: Evaluation | None) -> GateDecision | None:
@@ -79,14 +78,6 @@ def first_sentence(text: str) -> str:
     """Return the first sentence of a text: its evidence, which precedes its advice."""
     found = _SENTENCE.match(text.strip())
     return found.group(0) if found else text.strip()
-
-
-def untried_sentence(text: str) -> str:
-    """Return the last sentence of a text if it names what was not tried yet, else nothing: no lesson replaces it."""
-    rest, last = text.strip(), ""
-    while found := _SENTENCE.match(rest):  # a line that the text quotes may say the same
-        last, rest = found.group(0), rest[found.end() :].lstrip()
-    return last if not rest and _UNTRIED.fullmatch(last) else ""
 
 
 def e1_open(state: TraceState, evaluation: Evaluation | None) -> bool:

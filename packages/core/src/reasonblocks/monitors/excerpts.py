@@ -10,7 +10,7 @@ from ..util.text import cut, size
 
 CALL, CALL_BYTES = 100, 124
 """Characters of a call in a text, and bytes in JSON."""
-LINE, LINE_BYTES = 120, 132
+LINE, LINE_BYTES = 200, 220
 """Characters of a result's line in a text, and bytes in JSON."""
 SHORTEST = 12
 """Characters of an argument below which no further argument is begun."""
@@ -106,8 +106,11 @@ def one_line(text: str) -> str:
 
 
 def shortened_line(text: str, limit: int = LINE) -> str:
-    """Return the start of a line in at most 120 characters, and fewer if they take many bytes."""
-    line = one_line(text[: 4 * limit])
-    if len(line) > limit:
-        line = f"{line[: limit - 1].rstrip()}…"
-    return line if size(line) <= LINE_BYTES else f"{cut(line, LINE_BYTES - 3)}…"
+    """Return a line in at most `limit` characters and few bytes more, cut in its middle.
+
+    An error often names the place at its end.
+    """
+    room = limit + LINE_BYTES - LINE
+    while size(shown := _shortened(text, limit)) > room and limit > SHORTEST:
+        limit -= 8
+    return shown

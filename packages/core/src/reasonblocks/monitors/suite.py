@@ -10,12 +10,12 @@ from functools import lru_cache
 from ..requests import Evaluate
 from ..types import Account, Doubt, Evaluation, Memories, Patience, Step
 from ..util.text import words
-from . import untried
 from .builtin import BY_NAME
 from .claims import doubts_of
 from .patience import is_reached, rung_in_use
 from .profile import explores
-from .told import TEXTS, custom_text, text_of
+from .sightings import OWN_MEMORY
+from .told import TEXTS, Told, custom_text, told_of
 
 LETTERS: Mapping[str, str] = {"semantic_loop": "ABbCc", "cyclic_compression": "aDd"}
 """The dead steps of each loop monitor; in lower case those that only looked at something."""
@@ -134,18 +134,20 @@ def _spoken(name: str, quiet: Evaluation, request: Evaluate, settings: SuiteSett
     if name in LETTERS:
         if not is_told(account, request.patience):
             return None
-        text = text_of(request.step, index, account, nth, request.memories.get(untried.OWN_MEMORY), settings.tool_roles)
+        told = told_of(request.step, index, account, nth, request.memories.get(OWN_MEMORY), settings.tool_roles)
         path = "patience"
     else:
         steps = next(steps for one, _, _, steps in request.observed if one == name) or (index,)
         since = max((told.step for told in request.injected), default=0)
-        text = custom_text(name, steps, index, nth) if max(steps) >= since else ""
+        told = Told(custom_text(name, steps, index) if max(steps) >= since else "")
         path = "custom"
-    if not text:
+    if not told.fact:
         return None
     return Evaluation(
         inject=True,
-        intervention_text=text,
+        intervention_text=told.text,
+        fact=told.fact,
+        hint=told.hint,
         fired=quiet.fired,
         scores=quiet.scores,
         composite=quiet.composite,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from ..account.calls import kind_of
 from ..account.message import message_line
 from ..account.observe import ACTIONS_KEPT, MAX_CALLS, tools_of
-from ..account.results import read
 from ..types import JSON, Account, Step, ToolCall
 from ..types.account import FAILED, Action
 from ..util.text import ends
 from . import untried
 from .excerpts import call_line, plain, quoted
 from .forms import Form
-from .roles import looks_up, trust_of
+from .hints import hint_of
+from .hints.moment import Moment
+from .hints.seen import seen_in
+from .memory import table
+from .roles import looks_up
 from .untried import Alternatives
 
 TEXTS = 3
@@ -24,29 +27,38 @@ PLACES = 4
 _ASIDE = ", times and ids aside"
 
 
-def text_of(step: Step, index: int, account: Account, nth: int, sightings: JSON, roles: Mapping[str, str]) -> str:
-    """Return the text about the newest step, the `nth` of its monitor (1 to 3); "" if nothing can be said."""
+class Told(NamedTuple):
+    """The text about a step: the `fact`, the `hint` at a way on, "" for none, and the `row` of the table with it."""
+
+    fact: str = ""
+    hint: str = ""
+    row: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text that is injected."""
+        return f"{self.fact} {self.hint}".strip()
+
+
+def told_of(step: Step, index: int, account: Account, nth: int, sightings: JSON, roles: Mapping[str, str]) -> Told:
+    """Return the text about the newest step, the `nth` of its monitor (1 to 3); an empty one if nothing can be said."""
     now = [action for action in account.actions if action.step == index]
     calls = ends(step.tool_calls, MAX_CALLS)
     if not now or not (calls or step.tool_results):
-        return ""
-    if not calls:
-        fact = _no_call(now[-1], index, account)
-        return f"{fact}. {_NEXT[nth]}" if fact else ""
-    fact = _due(calls, account) or _fact(calls[-1], now[-1], index, account)
+        return Told()
+    call = calls[-1] if calls else ToolCall(id="", name="")
+    seen = seen_in(table(sightings).get("seen"))
+    moment = Moment(step=step, index=index, account=account, now=now[-1], call=call, seen=seen, roles=roles)
+    fact = _due(calls, account) or _fact(call, now[-1], index, account) if calls else _no_call(now[-1], index, account)
     if not fact:
-        return ""
-    line = _line(step, calls[-1], roles) if nth == 1 and len(step.tool_calls) == 1 else ""
-    said = f"{fact}: {quoted(line)}." if line else f"{fact}."
-    others = untried_text(untried.alternatives(sightings, index), calls[-1], failed=bool(now[-1].flags & FAILED))
-    return f"{said} {others or _NEXT[nth]}"
-
-
-_NEXT = {
-    1: "Decide what this tells you before you call anything.",
-    2: "Do something else now.",
-    3: "Take a step of another kind, or say what keeps you from going on.",
-}
+        return Told()
+    alone = len(step.tool_calls) <= 1
+    line = _line(moment) if nth == 1 and alone and calls else ""
+    row, hint = hint_of(moment) if alone else ("", "")
+    if not hint and calls:
+        hint = untried_text(untried.alternatives(sightings, index), call, failed=moment.failed)
+        row = "untried" if hint else ""
+    return Told(f"{fact}: {quoted(line)}." if line else f"{fact}.", hint, row)
 
 
 def _due(calls: Sequence[ToolCall], account: Account) -> str:
@@ -121,12 +133,11 @@ def _places(actions: Sequence[Action], index: int) -> str:
     return f"your last step, and {listed} step{'s' * (before[-1] != 1)} before it"
 
 
-def _line(step: Step, call: ToolCall, roles: Mapping[str, str]) -> str:
+def _line(moment: Moment) -> str:
     """Return the message line of a failed result that may be quoted."""
-    if len(step.tool_results) != 1 or trust_of(call, roles) != "full":
+    if len(moment.step.tool_results) != 1 or not moment.own or not moment.reading.failed:
         return ""
-    reading = read(step.tool_results[0], kind=kind_of(call, roles))
-    return message_line(reading.text) if reading.failed else ""
+    return message_line(moment.reading.text)
 
 
 def untried_text(found: Alternatives, call: ToolCall, *, failed: bool) -> str:
@@ -165,9 +176,8 @@ def _calls(form: Form, names: Sequence[str]) -> list[str]:
     return calls if whole and not any("…" in call for call in calls) else []
 
 
-def custom_text(name: str, steps: Sequence[int], index: int, nth: int) -> str:
+def custom_text(name: str, steps: Sequence[int], index: int) -> str:
     """Return the text of a caller's monitor that has none of its own."""
     before = sorted({index - step for step in steps if step <= index})
     shown = "your last step" if before[:1] in ([], [0]) else f"{before[0]} steps before your last one"
-    then = "Look at that again before you go on." if nth == 1 else _NEXT[nth]
-    return f"The check {plain(name)} points at {shown}. {then}"
+    return f"The check {plain(name)} points at {shown}. Look at that again before you go on."

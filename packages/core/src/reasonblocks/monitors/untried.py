@@ -23,9 +23,6 @@ from .memory import count, table
 from .offers import LONGEST_NAME, changes_nothing, may_offer, may_show, may_take
 from .roles import trust_of
 
-OWN_MEMORY = "_untried"
-"""The key of this memory among those of the monitors; snapshots have it."""
-
 BITS = 2_048
 """Bits of the set of all used values; two values that share a bit only hide an alternative."""
 FEW = 96

@@ -258,6 +258,8 @@ def _checked_evaluation(given: Evaluation) -> Evaluation:
     return Evaluation(
         inject=given.inject is True,
         intervention_text=_text(given.intervention_text),
+        fact=_text(given.fact, "fact") or "",
+        hint=_text(given.hint, "hint") or "",
         fired=_checked_fired(given.fired, scores),
         scores=scores,
         composite=unit(EVALUATOR, given.composite),
@@ -288,9 +290,9 @@ def _doubt(given: object) -> Doubt:
     return Doubt(monitor=name(EVALUATOR, "the monitor of a doubt", given.monitor), text=_text(given.text) or "")
 
 
-def _text(value: object) -> str | None:
+def _text(value: object, field: str = "intervention_text") -> str | None:
     if not isinstance(value, (str, type(None))):
-        raise BadAnswer(EVALUATOR, value, "intervention_text must be text or None")
+        raise BadAnswer(EVALUATOR, value, f"{field} must be text or None")
     if value is None:
         return None
     text = whole(str.__str__(value)[: TEXT_BYTES + 1])  # an extra character, so that a text that is too long is refused

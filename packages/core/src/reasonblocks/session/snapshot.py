@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from ..exceptions import SnapshotError
 from ..monitors.bounds import checked_account, checked_patience
-from ..monitors.untried import OWN_MEMORY as UNTRIED_MEMORY
+from ..monitors.sightings import OWN_MEMORY as UNTRIED_MEMORY
 from ..render import guidance as render
 from ..types import (
     JSON,

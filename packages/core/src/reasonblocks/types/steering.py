@@ -87,6 +87,11 @@ class Evaluation:
 
     inject: bool = False
     intervention_text: str | None = None
+    """The whole text: for a monitor's, its `fact` and its `hint`."""
+    fact: str = ""
+    """What the account shows."""
+    hint: str = ""
+    """A way on, by what the run has shown; "" for none."""
     fired: tuple[str, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
     composite: float = 0.0

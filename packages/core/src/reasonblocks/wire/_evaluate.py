@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from ..monitors.bounds import checked_account, checked_patience
-from ..monitors.untried import OWN_MEMORY
+from ..monitors.sightings import OWN_MEMORY
 from ..requests import Evaluate
 from ..types import Account, Doubt, Evaluation, Injected, Note, Patience
 from ._base import Answer, Number, Request, Unit
@@ -78,6 +78,8 @@ class EvaluateResponse(Answer):
 
     inject: bool = False
     intervention_text: str | None = None
+    fact: str = ""
+    hint: str = ""
     failure_type: str | None = None
     injection_path: str | None = None
     intervention_source: str | None = None
@@ -96,6 +98,8 @@ class EvaluateResponse(Answer):
         return Evaluation(
             inject=self.inject,
             intervention_text=self.intervention_text,
+            fact=self.fact,
+            hint=self.hint,
             fired=tuple(self.fired),
             scores=dict(self.scores),
             composite=self.composite,
@@ -159,6 +163,8 @@ def evaluation_response(
     return EvaluateResponse(
         inject=evaluation.inject,
         intervention_text=evaluation.intervention_text,
+        fact=evaluation.fact,
+        hint=evaluation.hint,
         failure_type=evaluation.failure_type,
         injection_path=evaluation.injection_path,
         intervention_source=evaluation.intervention_source,

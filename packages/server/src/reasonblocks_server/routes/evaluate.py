@@ -87,12 +87,11 @@ async def _with_lesson(
         return answer
     traces = [trace.trace() for trace in found.traces]
     fitting = next((trace for trace in traces if fits(trace.pattern, answer.kind)), None)
-    joined = None if fitting is None else steered_text(gates.first_sentence(text), fitting)
+    joined = None if fitting is None else steered_text(answer.fact or gates.first_sentence(text), fitting)
     if fitting is None or joined is None:
         return answer
-    untried = gates.untried_sentence(text)
     changes = {
-        "intervention_text": f"{joined} {untried}" if untried else joined,
+        "intervention_text": f"{joined} {answer.hint}".strip(),
         "intervention_source": "e2",
         "pattern_id": fitting.pattern.id,
     }

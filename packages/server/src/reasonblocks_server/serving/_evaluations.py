@@ -14,11 +14,13 @@ from reasonblocks.account.observe import observe
 from reasonblocks.engine.gates import TIER_RULES
 from reasonblocks.engine.scoring import score_text
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.monitors import suite, untried
+from reasonblocks.monitors import suite
 from reasonblocks.monitors.builtin import BY_NAME, WEIGHTS, resolve_weights
 from reasonblocks.monitors.calibration import SHIPPED_LEVEL
 from reasonblocks.monitors.patience import after_step
+from reasonblocks.monitors.sightings import OWN_MEMORY, gather
 from reasonblocks.monitors.suite import SuiteSettings
+from reasonblocks.monitors.untried import memory_in
 from reasonblocks.options import tool_roles_of
 from reasonblocks.patterns import NAME_BYTES
 from reasonblocks.ports import Evaluator, PatternStore
@@ -85,7 +87,7 @@ def _asked(request: EvaluateRequest, settings: SuiteSettings, go_on: Callable[[]
     return Evaluate(
         step=steps[-1],
         index=index,
-        memories={} if run.sightings is None else {untried.OWN_MEMORY: run.sightings},
+        memories={} if run.sightings is None else {OWN_MEMORY: run.sightings},
         injected=injected_of(request),
         task=request.task,
         profile=task_profile,
@@ -109,7 +111,7 @@ def _sent(request: EvaluateRequest) -> _Run | None:
     """Return the run by the account that the client sent; None without one."""
     if request.account is None:
         return None
-    return _Run(request.account, request.patience, untried.memory_in(request.sightings))
+    return _Run(request.account, request.patience, memory_in(request.sightings))
 
 
 def _replayed(
@@ -124,7 +126,7 @@ def _replayed(
         account = observe(step, account, index, settings.tool_roles)
         told = max([at for at in injected if at <= index], default=None)
         patience = after_step(patience, index, told, dead=account.did.dead)
-        sightings = untried.gather(step, index, account, sightings, settings.tool_roles)
+        sightings = gather(step, index, account, sightings, settings.tool_roles)
     return _Run(account, patience, sightings)
 
 

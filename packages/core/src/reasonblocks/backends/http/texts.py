@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from ...concurrency.workers import contained
 from ...exceptions import BadAnswer, Unavailable
-from ...monitors.untried import OWN_MEMORY
+from ...monitors.sightings import OWN_MEMORY
 from ...ports import Evaluate, Retrieve
 from ...types import JSON, Step, ToolCall, ToolResult
 from ...util.json import DEEPEST, MAX_ITEMS, evolve
