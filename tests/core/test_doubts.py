@@ -87,7 +87,7 @@ def test_a_success_that_the_last_result_denies_is_doubted(way: str) -> None:
 def test_work_declared_done_that_nothing_has_checked_is_doubted() -> None:
     (doubt,) = doubts(ran(*UNCHECKED))
     assert doubt.monitor == "verification_skip"
-    assert doubt.text == "Files were changed once since the newest check, and no check was seen after that."
+    assert doubt.text == "Files were changed since the newest check, and no check was seen after that."
 
 
 @pytest.mark.parametrize("steps", [(EDIT, PASSES, CLAIMS), (EDIT, FAILS, HONEST), (Step(thought="It is Paris."),)])

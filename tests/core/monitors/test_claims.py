@@ -51,7 +51,7 @@ def test_an_answer_that_says_that_it_failed_is_not_doubted(act: Act, answer: str
 def test_files_that_changed_after_the_newest_check_are_doubted(act: Act) -> None:
     run = [edit(act), act("run_tests", GREEN, path="tests"), edit(act, 1), edit(act, 2), DONE]
     assert doubts(run) == {
-        "verification_skip": "Files were changed 2 times since the newest check, and no check was seen after that."
+        "verification_skip": "Files were changed since the newest check, and no check was seen after that."
     }
     assert doubts([*run[:2], DONE]) == {}
 
@@ -59,7 +59,7 @@ def test_files_that_changed_after_the_newest_check_are_doubted(act: Act) -> None
 def test_without_a_check_files_that_changed_are_doubted_of_an_agent_that_checks(act: Act) -> None:
     assert doubts([edit(act), DONE]) == {}
     assert doubts([edit(act), DONE], checks=True) == {
-        "verification_skip": "Files were changed once, and no check was seen after that."
+        "verification_skip": "Files were changed, and no check was seen after that."
     }
 
 
@@ -76,7 +76,6 @@ def test_a_check_that_was_claimed_and_never_ran_is_doubted(act: Act, answer: str
 
 def test_a_claim_is_not_doubted_where_calls_are_not_seen(act: Act) -> None:
     claim = Step(thought="I ran the tests: 14 passed.")
-    assert doubts([act("read_file", "text", path="a.py"), claim]) == {}  # nothing here runs commands
     resumed = requests([act("bash", "a.py", command="python show.py"), claim])[-1]
     account = evolve(resumed.account, steps=1)  # the account began with the second step
     assert evaluate(evolve(resumed, account=account), SuiteSettings())[0].doubts == ()

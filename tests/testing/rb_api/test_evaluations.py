@@ -335,7 +335,6 @@ def test_any_account_of_the_right_form_is_answered(index: int, letters: str, let
         "mark": data.draw(step),
         "steps": data.draw(numbers),
         "edits": data.draw(numbers),
-        "ran": True,
     }
     body = {
         **BODY,

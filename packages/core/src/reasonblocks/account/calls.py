@@ -133,7 +133,7 @@ _MODULES = re.compile(
     r"|coverage|build)$"
 )
 _TEST_FILE = re.compile(
-    r"(?:^|/)(?:runtests?|run_tests?|test|tests|check|build|configure|gradlew|mvnw)\w*(?:\.\w+)?$|(?:_tests?|\.test"
+    r"(?:^|/)(?:runtests?|run_tests?|test|tests|check|verify|validate|reproduce|repro|build|configure|gradlew|mvnw)\w*(?:\.\w+)?$|(?:_tests?|\.test"
     r"|\.spec)\.\w+$"
 )
 _SCRIPT = re.compile(r"^\.{0,2}/|\.(?:sh|py|rb|pl|js|mjs|ts)$")
@@ -168,6 +168,8 @@ _SQL_CHANGES = re.compile(
     r"|CREATE\s+TABLE|ALTER\s+TABLE|DROP\s+TABLE)\b",
     re.IGNORECASE,
 )
+_SUBMITS = re.compile(r"\becho\s+['\"]?COMPLETE_TASK_AND_SUBMIT")
+"""The command with which agents of the kind of mini-SWE-agent hand in their work."""
 _PATCH = re.compile(r"\*\*\* (?:Begin Patch|Update File|Add File|Delete File)")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"")
 _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
@@ -223,6 +225,8 @@ def kind_of(call: ToolCall, given: Mapping[str, str]) -> Kind:
 def _kind(call: ToolCall, command: str) -> Kind:
     name = call.name[:NAME_HEAD]
     parts = parts_of(name)
+    if "COMPLETE_TASK" in command and _SUBMITS.search(command):
+        return Kind(frozenset((FINISH,)), command=command)
     if _asks_by_form(call.arguments):
         return Kind(frozenset((ASK,)), command=command)
     if command and is_shell(name, command):

@@ -20,7 +20,7 @@ from ..types import JSON, Step, ToolCall, ToolResult
 from ..types.account import FAILED, REFUSED, Account, Action, Check, Did, Series
 from ..util.json import canonical
 from ..util.text import ends
-from .calls import FINISH, LIST, NOTE, RUN, SEARCH, Kind, kind_of
+from .calls import FINISH, LIST, NOTE, SEARCH, Kind, kind_of, parts_of
 from .message import message_line
 from .results import Reading, read
 from .sameness import call_text, check_digest, hash_of, items_of, line_digest, own_values, result_digest, values_in
@@ -56,7 +56,11 @@ MAX_SHAPES = 4
 IDS_KEPT, MAX_IDS = 3, 6
 UNIQUE_ID = 8
 """Characters of the shortest id by which a step is recognised when the log holds it twice."""
-_FILE_ARGUMENTS = frozenset("path file file_path filename file_name notebook_path target_file".split())
+_FILE_ARGUMENTS = frozenset("path file filepath filename notebookpath targetfile".split())
+_RECORDS = re.compile(r"\s*(?:cd\s[^&;\n]{1,200}(?:&&|;)\s*)?git (?:add|commit|push|tag|diff|format-patch)\b")
+"""Commands that write down what the files are, and do not change them."""
+_TIDIES = re.compile(r"\s*(?:cd\s[^&;\n]{1,200}(?:&&|;)\s*)?(?:rm|rmdir)\s[^&;|\n]*\Z")
+_FILE_VERBS = frozenset("edit write replace insert patch overwrite".split())
 _PROGRAM = re.compile(r"(?:/\S{1,60}/)?([\w.+-]{1,40}): (?=[^:]+: )")
 """The program that a complaint of a shell begins with."""
 _ONCE = frozenset(
@@ -123,7 +127,6 @@ def observe(step: Step, account: Account, index: int, tool_roles: Mapping[str, s
         actions=(*account.actions, *[call.action(index) for call in calls])[-ACTIONS_KEPT:],
         ids=_ids(step, after, index) if did.letter == "A" else after.ids,
         turn=turn,
-        ran=account.ran or did.ran or did.checked,
         did=did,
     )
 
@@ -139,7 +142,6 @@ def _did(calls: Sequence[_Call], letter: str, due: str) -> Did:
         nothing=bool(calls) and all(reading.nothing for reading in readings),
         changed=any(call.made for call in calls),
         checked=any(reading.checked for reading in readings),
-        ran=any(RUN in kind.roles for kind in kinds),
         finished=any(FINISH in kind.roles for kind in kinds) or not any(call.name for call in calls),
         refused=any(call.refused for call in calls),
     )
@@ -225,7 +227,7 @@ def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str
         same = any(action.call == call.call and action.step >= before.mark for action in before.actions)
         return ("A" if same else ""), "", now
     if call.made:
-        now = replace(now, edits=now.edits + (_place(call) != 0))
+        now = replace(now, edits=now.edits + _edits_files(call))
     if call.made and call.call not in before.changes:
         now = replace(now, mark=index, changes=(*now.changes, call.call)[-CHANGES_KEPT:])
         now = _with_check(call, now, index, changed=True)
@@ -343,6 +345,7 @@ def _is_atom(value: JSON) -> bool:
 def _with_check(call: _Call, now: Account, index: int, *, changed: bool) -> Account:
     """Return the account with the newest check, or with one more change after it."""
     check = now.check
+    changed = changed and not _RECORDS.match(call.kind.command)
     place = _place(call) if changed else 0
     if call.reading.checked and not call.kind.looks:
         line = call.red
@@ -367,12 +370,20 @@ def _due_check(now: Account, index: int) -> str:
     return "check" if check is not None and check.step == index and check.row >= CHECK_LOOP else ""
 
 
+def _edits_files(call: _Call) -> bool:
+    """Return True for a change of files that a check should follow: not one that records or tidies up."""
+    command = call.kind.command
+    if call.kind.shell and (_RECORDS.match(command) or _TIDIES.match(command)):
+        return False
+    return _place(call) != 0 or not (call.kind.shell or _FILE_VERBS.isdisjoint(parts_of(call.name)))
+
+
 def _place(call: _Call) -> int:
     """Return the hash of the file that a change is in; 0 if it cannot be told."""
     given = call.arguments
     if isinstance(given, Mapping):
         for name, value in given.items():
-            if isinstance(value, str) and str(name).lower() in _FILE_ARGUMENTS:
+            if isinstance(value, str) and str(name).lower().replace("_", "") in _FILE_ARGUMENTS:
                 return hash_of(value.rsplit("/", 1)[-1]) or 1
     for word in call.kind.command[:1_000].split():
         name = word.strip("'\"").rsplit("/", 1)[-1]

@@ -92,7 +92,7 @@ def read(result: ToolResult, *, kind: Kind) -> Reading:
     nothing = (not failed or kind.searches) and says_nothing(text)
     failed = failed and not nothing
     waiting = not (failed or nothing or red or green) and says_unfinished(text)
-    checked = kind.checks or ((red or green) and not kind.changes)
+    checked = kind.checks or ((red or green) and not kind.changes and not _USAGE.search(text[-TAIL:]))
     return Reading(text, failed, waiting, nothing, checked)
 
 
@@ -235,7 +235,8 @@ _STARTS_FAILED = re.compile(
 )
 _PHRASES = (
     "please retry", "please try again",
-    "command not found", "no replacement was performed", "did not appear verbatim", "string to replace not found",
+    "command not found", "no module named",
+    "no replacement was performed", "did not appear verbatim", "string to replace not found",
     "old_str not found", "no such file or directory", "permission denied", "is not recognized as",
     "modulenotfounderror:", "importerror:", "attributeerror:", "syntaxerror:", "typeerror:", "valueerror:", "keyerror:",
     "indexerror:", "nameerror:", "runtimeerror:", "connection refused", "could not resolve host",
@@ -315,6 +316,8 @@ _GREEN = re.compile(
 )
 
 
+_USAGE = re.compile(r"^usage: ", re.MULTILINE | re.IGNORECASE)
+"""The program was called in a wrong way, and has checked nothing."""
 _RED_MARKS = ("FAIL", "fail", "rror", "***", "ERR!", "ERROR")
 _GREEN_MARKS = ("pass", "PASS", "OK", "ok", "SUCCESS", " found", "0 e", "0 f", "0 p")
 """Marks, one of which is in every line that `_RED`, or `_GREEN`, matches."""

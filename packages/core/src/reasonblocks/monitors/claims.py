@@ -38,13 +38,13 @@ def doubts_of(step: Step, index: int, account: Account, patience: Patience) -> I
         ago = _steps(index - check.step, "before this answer")
         text = f"The newest check, {ago}, failed, and no change was seen after it."
         yield "red", Doubt(monitor="claim_contradiction", text=text)
-    elif check is None and account.ran and seen and _RAN.search(said):
+    elif check is None and seen and _RAN.search(said):
         none = "no call of this run was recognised as a test, build, type or lint check"
         text = f"The answer says that a check was run, but {none}."
         yield "claim", Doubt(monitor="claim_contradiction", text=text)
     if account.edits and (check is not None or (patience.checks and seen)):
         since = " since the newest check" if check is not None else ""
-        text = f"Files were changed {_times(account.edits)}{since}, and no check was seen after that."
+        text = f"Files were changed{since}, and no check was seen after that."
         yield "done", Doubt(monitor="verification_skip", text=text)
 
 
@@ -62,7 +62,3 @@ def _values(given: object) -> list[str]:
 
 def _steps(count: int, after: str) -> str:
     return f"{count} step{'s' * (count != 1)} {after}" if count else "in this step"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

@@ -68,7 +68,6 @@ class Did:
     nothing: bool = False
     changed: bool = False
     checked: bool = False
-    ran: bool = False
     finished: bool = False
     refused: bool = False
 
@@ -83,8 +82,7 @@ class Account:
 
     `mark` is the step of the newest change, or that a new message of the user came before: what came earlier is another
     situation. `letters` has one character for each of the newest steps, the newest last: that of a dead step, or ".";
-    in lower case if the step only looked at something. `edits` counts the changes of files since the newest check, and
-    `ran` is True once a command has run.
+    in lower case if the step only looked at something. `edits` counts the changes of files since the newest check.
     """
 
     steps: int = 0
@@ -94,7 +92,6 @@ class Account:
     actions: tuple[Action, ...] = ()
     changes: tuple[int, ...] = ()
     edits: int = 0
-    ran: bool = False
     vain: tuple[tuple[int, int], ...] = ()
     items: str = ""
     ids: tuple[tuple[int, ...], ...] = ()
