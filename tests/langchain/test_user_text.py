@@ -45,7 +45,7 @@ def test_a_message_that_is_added_while_the_run_waits_moves_the_mark() -> None:
     fixer.invoke(QUESTION, thread())
     while (state := fixer.get_state(thread())).next:
         if answers(state.values["messages"]) == AT:
-            fixer.update_state(thread(), {"messages": [HumanMessage(SAID)]})
+            fixer.update_state(thread(), {"messages": [HumanMessage(SAID)]}, as_node="tools")
         fixer.invoke(None, thread())
     check(heard.texts, mw.trace.state)
 

@@ -107,7 +107,7 @@ def test_an_observed_run_leaves_the_thinking_of_another_model(mode: Mode, expect
 def test_what_the_user_says_between_two_answers_belongs_to_the_second() -> None:
     answer = ModelResponse(parts=[ToolCallPart("look", {}, "c")])
     returned = ModelRequest(parts=[ToolReturnPart("look", "empty", "c"), UserPromptPart("A picture of the tool's.")])
-    begun = [ModelRequest.user_text_prompt("Fix it."), answer]
+    begun: list[ModelMessage] = [ModelRequest.user_text_prompt("Fix it."), answer]
     assert completed_step(begun).user_text == ""
     assert completed_step([*begun, returned, answer]).user_text == ""
     said = completed_step([*begun, returned, ModelRequest.user_text_prompt("Go on."), answer, returned])

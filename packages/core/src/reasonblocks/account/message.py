@@ -14,20 +14,24 @@ _SKIPPED = re.compile(
     r"|command |shell )?(?:exited|exit|return)\b.{0,30}(?:code|status|value)\b.{0,12}$|npm (?:ERR!"
     r"|error) (?:A complete log|code|errno|$)|Traceback \(most|During handling|The above exception|(?:stdout|stderr"
     r"|output|error|errors|observation|result)\W{0,3}$|Wall time|Chunk ID|Process (?:running|exited)|</?\w+>$"
-    r"|warning: |WARN",
+    r"|warning: |WARN|[EWIF]\d{4} \d\d:\d\d:\d\d|oops|Execution of \S+ aborted|\S+\.py:\d+: \w+$|# |> ",
     re.IGNORECASE,
 )
 """Rules, traces, wrappers and headings: never the message."""
 _TALLY = re.compile(
     r"^[\W_]*[\w./-]+\W+FAIL(?:ED)?$"
     r"|^(?!.* - )\W*(?:Tests?|Test Suites|Snapshots|Time|Ran|FAIL(?:ED)?|PASS(?:ED)?|---|OK)\b[:\s].*$"
-    r"|\b\d+ (?:tests? |specs? )?(?:passed|failed|failing|passing|failures?|errors?|skipped|problems?)\b|(?:failures"
-    r"|errors)=\d",
+    r"|(?<!port )\b\d+ (?:tests? |specs? )?(?:passed|failed|failing|passing|failures?|errors?|skipped|problems?)\b"
+    r"|(?:failures|errors)=\d",
     re.IGNORECASE,
 )
 _RAISED = re.compile(r"(?:^|\s)(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure)\b(?:: |$|:$)")
+_PLACE = re.compile(r"\bpanicked at \S+:$|\bAssertionError\b.*:$")
+"""A line that says where or what was raised, before the message."""
+_VALIDATION = re.compile(r"\b\d+ validation errors? for ")
 _STRONG = re.compile(
-    r"^E\s{2,}\S|\berror(?:\[\w+\]|:| TS\d+| C\d+)|\bfatal(?: error)?:|\bpanic(?:ked)?\b|^Error\b|\bERROR:"
+    r"^E\s{2,}\S|^\w+_test\.go:\d+: |\bunexpected EOF\b|^No files match"
+    r"|\berror(?:\[\w+\]|:| TS\d+| C\d+)|\bfatal(?: error)?:|\bpanic(?:ked)?\b|^Error\b|\bERROR:"
     r"|\bundefined reference\b|\bassert\w*(?:ion)?\b.*(?:==|!=|expected|failed)|^npm (?:ERR!|error) \S"
     r"|^\s*(?:AssertionError|Expected|expected)\b|\*\*\* |\b[EFW]\d{3,4}\b",
 )
@@ -50,10 +54,22 @@ def message_line(text: str) -> str:
     lines = [line.strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not _SKIPPED.match(line)]
     said = [line for line in lines if not _TALLY.search(line)]
-    if raised := [line for line in said if _RAISED.search(line[:LINE])]:
-        return raised[-1][:LINE]
+    if raised := [at for at, line in enumerate(said) if _RAISED.search(line[:LINE])]:
+        return _whole(said, raised[-1])
     for pattern in (_STRONG, _WEAK):
-        for line in said:
+        for at, line in enumerate(said):
             if pattern.search(line[: 2 * LINE]):
-                return line[:LINE]
+                return _whole(said, at)
     return next((line for line in said if any(map(str.isalpha, line))), "")[:LINE]
+
+
+def _whole(lines: list[str], at: int) -> str:
+    """Return a line, with the next one if that is where its message stands."""
+    line, after = lines[at], lines[at + 1 : at + 3]
+    if after and (_RAISED.fullmatch(line) or _PLACE.search(line)):
+        line = f"{line} {after[0]}"
+    elif after and line.startswith("Expected: ") and after[0].startswith("Received: "):
+        line = f"{line}, {after[0]}"
+    elif len(after) == 2 and _VALIDATION.search(line):
+        line = f"{line}: {after[0]}: {after[1]}"
+    return line[:LINE]

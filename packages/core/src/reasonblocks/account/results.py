@@ -51,6 +51,7 @@ _EXIT = re.compile(
     r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?[ _]?(?:code"
     r"|status)?|[Rr]eturn(?:ed)?[ _](?:code|status))[:= ]{1,3}(?:code |status )?(-?\d+)\b"
 )
+_COLOURS = re.compile(r"\x1b\[[0-9;]{0,12}m")
 _ENVELOPE = re.compile(r"</?(?:output|stdout|result|returncode|exit_code|response|tool_result|observation)>")
 
 
@@ -98,7 +99,7 @@ def read(result: ToolResult, *, kind: Kind) -> Reading:
 
 def _unwrapped(text: str) -> tuple[str, bool | None]:
     """Return the text within wrappers, and whether they report a failure; None if they report nothing."""
-    bare, failed = text.strip(), None
+    bare, failed = (_COLOURS.sub("", text) if "\x1b" in text else text).strip(), None
     for _ in range(DEEPEST):
         if not bare or bare[0] not in '{["' or len(bare) > WRAPPED:
             break
@@ -237,6 +238,8 @@ _PHRASES = (
     "please retry", "please try again",
     "command not found", "no module named",
     "no replacement was performed", "did not appear verbatim", "string to replace not found",
+    "syntax error: unexpected end of file", "unexpected eof while looking", "unbound variable", "curl: (",
+    "automatic merge failed", "unable to locate package", "compilation errors.",
     "old_str not found", "no such file or directory", "permission denied", "is not recognized as",
     "modulenotfounderror:", "importerror:", "attributeerror:", "syntaxerror:", "typeerror:", "valueerror:", "keyerror:",
     "indexerror:", "nameerror:", "runtimeerror:", "connection refused", "could not resolve host",
@@ -254,6 +257,8 @@ FOREIGN_ERRORS = re.compile(
     r"|[Bb]łąd|nie (?:znaleziono|udało)|[Hh]ata|bulunamadı|başarısız)\b"
 )
 _TRACEBACK = "Traceback (most recent call last)"
+_NODE_ENDED = re.compile(r"^Node\.js v\d+[\d.]*\s*\Z", re.MULTILINE)
+"""The last line of Node.js after an error that nothing caught."""
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
 
 
@@ -294,7 +299,7 @@ def _ends_raised(text: str) -> bool:
     """Return True if a traceback is the end of the text, or nearly: one that output follows was dealt with."""
     last = text.rfind(_TRACEBACK)
     if last < 0:
-        return False
+        return _NODE_ENDED.search(text[-40:]) is not None
     raised = _RAISED.search(text, last + len(_TRACEBACK))
     return raised is None or len(text) - raised.end() <= AFTER_RAISED
 
@@ -304,7 +309,9 @@ def _ends_raised(text: str) -> bool:
 _RED = re.compile(
     r"^(?:FAIL|--- FAIL)\b|(?<!\b0 )\bFAILED\b(?! ?[=:] ?0)|\b[1-9]\d* (?:tests? |specs? |examples?, )?(?:failed"
     r"|failures?|failing)\b|(?<!expected )\b(?:failures|errors|failed)[=:] ?[1-9]|^test result: FAILED|^BUILD FAILED"
-    r"|^\[ERROR\] |\bBUILD FAILURE\b|\bFound [1-9]\d* errors?\b|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:"
+    r"|^\[ERROR\] |\bBUILD FAILURE\b|\bFound [1-9]\d* errors?\b|\b[1-9]\d* errors? in \d"
+    r"|^[^\s:]+:\d+:(?:\d+:)? (?:fatal )?error: |^\./[^\s:]+\.go:\d+:\d+: "
+    r"|\b[1-9]\d* problems? \([1-9]\d* errors?|: error TS\d+:"
     r"|^(?:[\w.-]+: )?error(?:\[E\d+\])?: |^make: \*\*\* |^npm (?:ERR!|error) |^ERROR: (?!pip's dependency)",
     re.MULTILINE,
 )
@@ -318,7 +325,7 @@ _GREEN = re.compile(
 
 _USAGE = re.compile(r"^usage: ", re.MULTILINE | re.IGNORECASE)
 """The program was called in a wrong way, and has checked nothing."""
-_RED_MARKS = ("FAIL", "fail", "rror", "***", "ERR!", "ERROR")
+_RED_MARKS = (".go:", "FAIL", "fail", "rror", "***", "ERR!", "ERROR")
 _GREEN_MARKS = ("pass", "PASS", "OK", "ok", "SUCCESS", " found", "0 e", "0 f", "0 p")
 """Marks, one of which is in every line that `_RED`, or `_GREEN`, matches."""
 

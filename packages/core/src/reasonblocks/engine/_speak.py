@@ -121,10 +121,12 @@ def _with_lesson(
     if not found:
         return speech
     pattern = found[0].pattern
-    text = render.steered_text(_fact_of(evaluation, speech.text), found[0])
+    if render.gives_way(pattern, evaluation.hint):
+        return speech
+    text = render.steered_text(_fact_of(evaluation, speech.text), evaluation.hint, found[0])
     if text is None:
         return evolve(speech, warnings=render.lacking([pattern.id]))
-    return evolve(speech, text=f"{text} {evaluation.hint}".strip(), pattern_ids=(pattern.id,))
+    return evolve(speech, text=text, pattern_ids=(pattern.id,))
 
 
 def _fact_of(evaluation: Evaluation, text: str) -> str:

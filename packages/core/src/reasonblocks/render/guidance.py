@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from ..types import JSON, ETrace, Injection, Source, Tier
+from ..types import JSON, ETrace, Injection, Pattern, Source, Tier
 from .sanitise import sanitise
 
 Family: TypeAlias = Literal["haiku", "sonnet", "opus", "gpt", "gemini", "neutral"]
@@ -122,10 +122,15 @@ def reworded(injection: Injection, text: str) -> Injection | None:
     return Injection(source=injection.source, text=shown, pattern_ids=injection.pattern_ids) if shown else None
 
 
-def steered_text(evidence: str, trace: ETrace) -> str | None:
-    """Return a monitor's evidence sentence and an E2's intervention as one text; None if the pattern has none."""
+def steered_text(fact: str, hint: str, trace: ETrace) -> str | None:
+    """Return a monitor's fact, an E2's intervention and the hint as one text; None if the pattern has none."""
     intervention = text_field(trace.pattern.fields, "intervention")
-    return f"{evidence} {intervention}" if intervention else None
+    return f"{fact} {intervention} {hint}".strip() if intervention else None
+
+
+def gives_way(pattern: Pattern, hint: str) -> bool:
+    """Return True for a general lesson, one of the starter library, beside a hint: that says it better."""
+    return bool(hint) and pattern.id.startswith("rb-")
 
 
 def tier_injections(

@@ -12,7 +12,7 @@ from reasonblocks.engine import gates
 from reasonblocks.exceptions import StoreError, Unavailable
 from reasonblocks.monitors.kinds import TYPES
 from reasonblocks.patterns import fits
-from reasonblocks.render.guidance import steered_text
+from reasonblocks.render.guidance import gives_way, steered_text
 from reasonblocks.types import Note
 from reasonblocks.wire import (
     EvaluateRequest,
@@ -76,7 +76,7 @@ def _wants_lesson(body: EvaluateRequest, answer: EvaluateResponse) -> bool:
 async def _with_lesson(
     server: Server, caller: Principal, body: EvaluateRequest, answer: EvaluateResponse, ends: float | None
 ) -> EvaluateResponse:
-    """Return the answer with the evidence sentence and a lesson's intervention in place of the monitor's advice.
+    """Return the answer with a lesson's intervention between the monitor's fact and its hint.
 
     Without a lesson, and if the store cannot answer, it is the monitor's text.
     """
@@ -87,11 +87,13 @@ async def _with_lesson(
         return answer
     traces = [trace.trace() for trace in found.traces]
     fitting = next((trace for trace in traces if fits(trace.pattern, answer.kind)), None)
-    joined = None if fitting is None else steered_text(answer.fact or gates.first_sentence(text), fitting)
-    if fitting is None or joined is None:
+    if fitting is None or gives_way(fitting.pattern, answer.hint):
+        return answer
+    joined = steered_text(answer.fact or gates.first_sentence(text), answer.hint, fitting)
+    if joined is None:
         return answer
     changes = {
-        "intervention_text": f"{joined} {answer.hint}".strip(),
+        "intervention_text": joined,
         "intervention_source": "e2",
         "pattern_id": fitting.pattern.id,
     }
