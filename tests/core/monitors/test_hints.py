@@ -202,6 +202,19 @@ def test_a_hint_follows_the_fact_of_a_text_and_is_a_field_of_its_own() -> None:
     assert told.fact.endswith("""Unknown column 'day' in 'field list'".""")
 
 
+def test_a_list_that_is_cut_says_so_and_no_name_is_cut() -> None:
+    columns = ", ".join([f"('column_{at}', 'int')" for at in range(300)])
+    row, hint = said(run_sql("DESCRIBE orders", f"[{columns}]", failed=False), UNKNOWN)
+    assert row == "column or table"
+    names = hint.partition("columns of orders: ")[2].rstrip(".").partition(" and ")[0].split(", ")
+    assert {*names} <= {f"column_{at}" for at in range(300)}
+    assert hint.endswith(" and others.")
+    paths = "\n".join([f"/srv/app/part_{at:04}/models.py" for at in range(300)])
+    account = observe(FOUND, Account(), 0, {})
+    memory = gather(made("find_files", {"pattern": "m"}, paths, failed=False), 0, account, None, {})
+    assert {path[-3:] for path in seen_in(table(memory)["seen"]).paths} == {".py"}
+
+
 def test_what_was_shown_stays_small_in_a_run_of_any_length() -> None:
     account, memory = Account(), None
     for index in range(300):

@@ -54,10 +54,10 @@ Row = Callable[[Moment], str]
 
 
 def listed(names: Sequence[str], room: int) -> str:
-    """Return names with commas between them, as many as have room, and how many more there are."""
+    """Return names with commas between them, as many as have room, and that there are others."""
     shown: list[str] = []
     for at, name in enumerate(names):
-        if sum(map(len, shown)) + 2 * at + len(name) > room:
-            return f"{', '.join(shown)} and {len(names) - at} more"
+        if name == "…" or sum(map(len, shown)) + 2 * at + len(name) > room:
+            return f"{', '.join(shown)} and others"
         shown.append(name)
     return ", ".join(shown)

@@ -103,7 +103,7 @@ def _tables_in(query: str) -> Mapping[str, str]:
 
 
 def _nearest_first(name: str, names: list[str]) -> str:
-    near = get_close_matches(name, names, n=3, cutoff=0.6)
+    near = get_close_matches(name, [one for one in names if one != "…"], n=3, cutoff=0.6)
     return listed([*near, *[one for one in names if one not in near]], COLUMNS)
 
 

@@ -80,22 +80,30 @@ def gather(step: Step, index: int, seen: Seen, roles: Mapping[str, str]) -> Seen
         if result is None or trust_of(call, roles) != "full":
             continue
         kind = kind_of(call, roles)
+        lists_names = _SCHEMA.match(kind.command) is not None
+        if not (lists_names or kind.looks):
+            continue
         reading = read(result, kind=kind)
         if reading.failed:
             continue
-        if _SCHEMA.match(kind.command):
-            if found := _listing(kind.command, reading.text[:HEAD], index):
+        text = _head(reading.text)
+        if lists_names:
+            if found := _listing(kind.command, text, index, whole=text == reading.text):
                 kept = [one for one in seen.listings if one.table.lower() != found.table.lower()]
                 seen = seen._replace(listings=(*kept, found)[-LISTINGS:])
-        elif kind.looks:
-            text = reading.text[:HEAD] if READ not in kind.roles else ""
-            new = dict.fromkeys([*_arguments(call), *_paths(kind.command, text)])
+        else:
+            new = dict.fromkeys([*_arguments(call), *_paths(kind.command, text if READ not in kind.roles else "")])
             kept_paths = [path for path in seen.paths if path not in new]
             seen = seen._replace(paths=(*kept_paths, *new)[-PATHS:])
     return seen
 
 
-def _listing(command: str, text: str, index: int) -> Listing | None:
+def _head(text: str) -> str:
+    """Return the start of a result, without the name that the cut is in."""
+    return text if len(text) <= HEAD else text[: max(text.rfind("\n", 0, HEAD), text.rfind(" ", 0, HEAD), 0)]
+
+
+def _listing(command: str, text: str, index: int, *, whole: bool) -> Listing | None:
     found = _OF_TABLE.search(command)
     table = found[1].rpartition(".")[2] if found else ""
     rows = re.split(r"\n|\),\s*\(", text.strip().lstrip("["))
@@ -104,8 +112,9 @@ def _listing(command: str, text: str, index: int) -> Listing | None:
         name for name in dict.fromkeys(names) if name.lower() not in _HEADINGS and not name.startswith("Tables_in")
     ]
     kept = ""
-    for name in names:
-        if len(kept) + len(name) + 2 > LISTING:
+    for name in [*names, *([] if whole else ["…"])]:
+        if len(kept) + len(name) + 3 > LISTING:
+            kept += ", …"
             break
         kept = f"{kept}, {name}" if kept else name
     return Listing(index, table, " ".join(command.split())[:60], kept) if len(names) > 1 else None
