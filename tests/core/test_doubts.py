@@ -207,7 +207,7 @@ last = st.sampled_from([CLAIMS, DONE, HONEST, Step(thought="I leave it there.")]
 @given(steps=st.lists(st.sampled_from([EDIT, FAILS, PASSES]), max_size=5), end=last)
 def test_doubts_follow_the_rule(steps: list[Step], end: Step) -> None:
     """Stated without the monitors: an end that does not speak of failure, over a newest test that failed and that no
-    change followed; or over changes that came after it.
+    change followed; over changes that came after it; or over no test at all, if it speaks of one.
     """
     expected = set()
     tested = max((at for at, step in enumerate(steps) if step in (FAILS, PASSES)), default=-1)
