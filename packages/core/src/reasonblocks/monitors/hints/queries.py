@@ -71,25 +71,38 @@ def _tables(moment: Moment, unknown: str, *, mysql: bool) -> str:
 
 def _columns(moment: Moment, unknown: str, *, mysql: bool, lite: bool) -> str:
     prefix, _, column = unknown.rpartition(".")
-    tables = _tables_in(command_of(moment.call))
-    asked = (
-        [tables[prefix.lower()]]
-        if prefix.lower() in tables
-        else [*dict.fromkeys(tables.values())]
-        if not prefix
-        else []
-    )
-    known = {one.table.lower(): one for one in moment.seen.listings if one.table}
-    for table in asked:
-        shown = known.get(table.lower())
-        if shown and column.lower() not in shown.names.lower().split(", "):
-            names = _nearest_first(column, shown.names.split(", "))
-            return f"{literal(shown.asked)}, {moment.ago(shown.step)}, listed the columns of {table}: {names}."
-    missing = [table for table in asked if table.lower() not in known]
-    if not missing or len(asked) > 2:
+    query = command_of(moment.call)
+    asked = _table_of(query, prefix, column, in_select="'field list'" in moment.reading.text[:600])
+    shown = next((one for one in moment.seen.listings if asked and one.table.lower() == asked.lower()), None)
+    if shown is not None:
+        names = shown.names.split(", ")
+        if column.lower() in map(str.lower, names):
+            return ""
+        listing = f"{literal(shown.asked)}, {moment.ago(shown.step)}, listed the columns of {asked}"
+        return f"{listing}: {_nearest_first(column, names)}."
+    query = f"DESCRIBE {asked}" if mysql else f"PRAGMA table_info({asked})" if lite else ""
+    return f"{_asking(moment.call, query)} lists the columns of {asked}." if asked and query else ""
+
+
+def _table_of(query: str, prefix: str, column: str, *, in_select: bool) -> str:
+    """Return the table that an unknown column was looked for in; "" if that is not sure.
+
+    Without a prefix it is that of the part of the query around the column: of what is selected, the one that follows.
+    """
+    every = _tables_in(query)
+    if prefix or len({*every.values()}) < 2:
+        return every.get(prefix.lower(), "") if prefix else next(iter(every.values()), "")
+    found = re.search(rf"\b{re.escape(column)}\b", query, re.IGNORECASE)
+    if found is None:
         return ""
-    query = f"DESCRIBE {missing[0]}" if mysql else f"PRAGMA table_info({missing[0]})" if lite else ""
-    return f"{_asking(moment.call, query)} lists the columns of {missing[0]}." if query else ""
+    around = query[found.end() :] if in_select else query[: found.start()]
+    named = [*_FROM.finditer(around[:2_000])]
+    if not named:
+        return ""
+    tables = {*_tables_in(named[0 if in_select else -1][0]).values()}
+    joined = in_select and len(named) > 1 and "JOIN" in around[named[0].start() : named[1].end()].upper()
+    joined = joined or (not in_select and len(named) > 1 and named[-1][0].upper().startswith("JOIN"))
+    return tables.pop() if len(tables) == 1 and not joined else ""
 
 
 def _tables_in(query: str) -> Mapping[str, str]:

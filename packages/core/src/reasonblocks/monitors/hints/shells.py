@@ -19,6 +19,8 @@ _SENTENCE = re.compile(r"(?:[A-Z][\w'’]*|I)[,]?(?: [\w'’\"`,;:()-]+){5,}[.?!
 _NO_COMMAND = re.compile(
     r"no (?:sql|code|command|action)\b|command not found|did not contain|syntax error|no such file", re.IGNORECASE
 )
+LONG = 1_000
+"""Characters of a command beyond which its end may be missing, as that of an answer that was cut."""
 _OPEN = re.compile(r"unexpected EOF while looking for matching [`'‘](.)['’]|Unterminated quoted string")
 
 
@@ -57,6 +59,8 @@ def open_quote(moment: Moment) -> str:
     if found is None or not moment.kind.shell:
         return ""
     missing = f"a closing {literal(found[1])}" if found[1] else "a closing quote"
+    if len(moment.kind.command) > LONG:
+        return f"The command is {len(moment.kind.command)} characters long, and the shell misses {missing}."
     return (
         f"The shell misses {missing}. A script that is written to a file with cat > FILE <<'EOF' needs no quotes within"
         " quotes."
