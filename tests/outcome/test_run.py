@@ -260,7 +260,9 @@ def test_a_task_that_is_ended_on_failing_checks_is_taken_back() -> None:
 
 
 def test_an_end_without_a_doubt_stays() -> None:
-    one, _ = ended("second-look")
+    one = run("second-look", phase="whole", factory=Checked)
+    calls = iter([Call("finish", {"report": "It is done."})])
+    played(one, lambda query: Reply(text="It is done.", call=next(calls)))
     assert (one.row().told, one.row().steps, one.row().ended) == ((), 1, True)
 
 
