@@ -14,10 +14,11 @@ _SKIPPED = re.compile(
     r"|command |shell )?(?:exited|exit|return)\b.{0,30}(?:code|status|value)\b.{0,12}$|npm (?:ERR!"
     r"|error) (?:A complete log|code|errno|$)|Traceback \(most|During handling|The above exception|(?:stdout|stderr"
     r"|output|error|errors|observation|result)\W{0,3}$|Wall time|Chunk ID|Process (?:running|exited)|</?\w+>$"
-    r"|warning: |WARN|[EWIF]\d{4} \d\d:\d\d:\d\d|oops|Execution of \S+ aborted|\S+\.py:\d+: \w+$|# |> ",
+    r"|warning: |\S+:\d+: \w*Warning\b|\*{3,} Module \S|tar: Substituting "
+    r"|WARN|[EWIF]\d{4} \d\d:\d\d:\d\d|oops|Execution of \S+ aborted|\S+\.py:\d+: \w+$|# |> ",
     re.IGNORECASE,
 )
-"""Rules, traces, wrappers and headings: never the message."""
+"""Rules, traces, wrappers, headings and warnings with their place: never the message."""
 _TALLY = re.compile(
     r"^[\W_]*[\w./-]+\W+FAIL(?:ED)?$"
     r"|^(?!.* - )\W*(?:Tests?|Test Suites|Snapshots|Time|Ran|FAIL(?:ED)?|PASS(?:ED)?|---|OK)\b[:\s].*$"

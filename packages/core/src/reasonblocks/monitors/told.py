@@ -111,7 +111,7 @@ def _same_call(shown: str, now: Action, index: int, account: Account) -> str:
         return f"{shown} has {what} {_count(len(same), index, account)} times{aside} ({_places(same, index)})"
     if len(alike) > 1:
         where = _places(alike, index)
-        return f"{shown} was called {_count(len(alike), index, account)} times ({where}), the last time for nothing new"
+        return f"{shown} was called {_count(len(alike), index, account)} times ({where})"
     return ""
 
 

@@ -17,7 +17,6 @@ ROWS: Sequence[tuple[str, Row]] = (
     ("old text not found", edits.not_found),
     ("edit refused by a lint", edits.refused_by_lint),
     ("prose in a command", shells.prose),
-    ("quotes", shells.open_quote),
     ("file elsewhere", files.elsewhere),
     ("demand of the harness", replies.demand),
     ("made again", replies.made_again),

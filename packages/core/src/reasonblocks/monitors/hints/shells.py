@@ -1,4 +1,4 @@
-"""Hints for commands: placeholders, sentences where a command belongs, and quotes that do not close."""
+"""Hints for commands: placeholders, and sentences where a command belongs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ _SENTENCE = re.compile(r"(?:[A-Z][\w'’]*|I)[,]?(?: [\w'’\"`,;:()-]+){5,}[.?!
 _NO_COMMAND = re.compile(
     r"no (?:sql|code|command|action)\b|command not found|did not contain|syntax error|no such file", re.IGNORECASE
 )
-LONG = 1_000
-"""Characters of a command beyond which its end may be missing, as that of an answer that was cut."""
-_OPEN = re.compile(r"unexpected EOF while looking for matching [`'‘](.)['’]|Unterminated quoted string")
 
 
 def placeholder(moment: Moment) -> str:
@@ -51,17 +48,3 @@ def prose(moment: Moment) -> str:
         return ""
     begins = literal(" ".join(command.split()[:5]))
     return f"{tool} was given a sentence, beginning with {begins}: it takes a command alone."
-
-
-def open_quote(moment: Moment) -> str:
-    """Name the quote that a shell misses, and a way without quotes within quotes."""
-    found = _OPEN.search(moment.reading.text[:600]) if moment.failed and moment.own else None
-    if found is None or not moment.kind.shell:
-        return ""
-    missing = f"a closing {literal(found[1])}" if found[1] else "a closing quote"
-    if len(moment.kind.command) > LONG:
-        return f"The command is {len(moment.kind.command)} characters long, and the shell misses {missing}."
-    return (
-        f"The shell misses {missing}. A script that is written to a file with cat > FILE <<'EOF' needs no quotes within"
-        " quotes."
-    )
