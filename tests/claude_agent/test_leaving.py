@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,11 @@ class Held:
 def children() -> set[str]:
     """The processes that this one has started, by id."""
     tasks = Path("/proc/self/task")
-    return {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
+    found: set[str] = set()
+    for task in tasks.iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended since it was listed
+            found.update((task / "children").read_text().split())
+    return found
 
 
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="processes are counted in /proc")
