@@ -57,3 +57,11 @@ def test_a_line_that_only_announces_the_message_goes_with_it(text: str, line: st
 
 def test_a_line_is_bounded() -> None:
     assert len(message_line("Error: " + "x" * 5_000)) == LINE
+
+
+@pytest.mark.parametrize(
+    "beside", ["/lib/a.py:759: SetuptoolsDeprecationWarning: old error form.", "*** Module error.py"]
+)
+def test_a_warning_with_its_place_and_a_heading_are_never_the_message(beside: str) -> None:
+    assert message_line(f"{beside}\nthe wheel could not be built\n{beside}") == "the wheel could not be built"
+    assert message_line("E   DeprecationWarning: old form") == "E   DeprecationWarning: old form"
