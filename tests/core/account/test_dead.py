@@ -79,6 +79,19 @@ def test_a_check_that_ends_the_same_way_after_three_changes_is_due() -> None:
     assert set(after(*steps).letters) == {"."}
 
 
+def test_checks_of_different_scripts_are_no_check_loop() -> None:
+    scripts = [f"cat > test_{name}.py <<'EOF'\nprint({name!r})\nEOF\npython test_{name}.py" for name in "abcdef"]
+    inline = [f"sed -i s/1/{n}/ app.py && python - <<'EOF'\nassert app.f({n})\nEOF" for n in range(6)]
+    assert after(*[bash(script, RED, is_error=True) for script in scripts]).did.due == ""
+    assert after(*[bash(script, RED, is_error=True) for script in inline]).did.due == ""
+
+
+def test_one_command_may_change_and_check() -> None:
+    commands = [f"sed -i s/1/{n}/ app.py && pytest -q" for n in range(2)]
+    commands += [f"cd src; sed -i s/1/{n}/ app.py\npytest -q | tail -5" for n in range(2, 4)]
+    assert [after(*[bash(one, RED, is_error=True) for one in commands[:n]]).did.due for n in (3, 4)] == ["", "check"]
+
+
 def test_a_check_whose_message_moves_is_work() -> None:
     steps: list[Step] = []
     for number in range(6):

@@ -60,8 +60,14 @@ def test_a_line_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    "beside", ["/lib/a.py:759: SetuptoolsDeprecationWarning: old error form.", "*** Module error.py"]
+    "beside",
+    [
+        "/lib/a.py:759: SetuptoolsDeprecationWarning: old error form.",
+        "*** Module error.py",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+        "Here's the contents of the requested error spans:",
+    ],
 )
-def test_a_warning_with_its_place_and_a_heading_are_never_the_message(beside: str) -> None:
+def test_a_warning_with_its_place_a_wrapper_and_a_heading_are_never_the_message(beside: str) -> None:
     assert message_line(f"{beside}\nthe wheel could not be built\n{beside}") == "the wheel could not be built"
     assert message_line("E   DeprecationWarning: old form") == "E   DeprecationWarning: old form"

@@ -79,15 +79,14 @@ def check(text: str, run: Sequence[Step]) -> str:
         assert {*named(found["places"], last)} <= {*same}
         assert counted(found, len(same))
         return "called"
-    if found := re.match(rf"{NUMBER} calls of (?P<tool>\S+) have failed in the same way {PLACES}[.:]", text):
+    if found := re.match(rf"{NUMBER} calls of (?P<tool>\S+) have brought the same message {PLACES}[.:]", text):
         alike = [at for at, step in enumerate(run) if key(step)[0] == name and outcome(step) == outcome(newest)]
         assert found["tool"] == name
         assert {*named(found["places"], last)} <= {*alike}
         assert counted(found, len(alike))
         return "errors"
     if found := re.match(
-        r"(?P<count>\d+) searches with (?P<tool>\S+), with no better one between them, have found nothing, "
-        r"or nothing new\.",
+        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or nothing new\.",
         text,
     ):
         searches = [outcome(step)[1] for step in run if key(step)[0] == name]
@@ -120,9 +119,9 @@ def test_each_number_and_place_is_that_of_the_steps(run: list[Step], earlier: in
         ([one("oracle", "a", LONG, failed=False)] * 3, "same",
          'oracle(value="a") has brought the same result 3 times (your last step, and 1 and 2 steps before it).'),
         ([one("deploy", value * 50, ERRORS[0], failed=True) for value in "abcd"], "errors",
-         "4 calls of deploy have failed in the same way (your last step, and 1, 2 and 3 steps before it)."),
+         "4 calls of deploy have brought the same message (your last step, and 1, 2 and 3 steps before it)."),
         ([one("search", value, "0 results", failed=False) for value in "abcde"], "vain",
-         "5 searches with search, with no better one between them, have found nothing, or nothing new."),
+         "The last 5 searches with search have found nothing, or nothing new."),
         ([one("oracle", value, LONG, failed=False) for value in "abcde"], "results",
          '5 different calls, the last being oracle(value="e"), have brought the same result.'),
     ],
@@ -140,9 +139,9 @@ def test_each_form_is_said_and_found_true(run: list[Step], form: str, says: str)
         'deploy(value="a") has failed in the same way 5 times (your last step, and 1, 2 and 3 steps before it). Next.',
         'deploy(value="a") has failed in the same way 4 times (your last step, and 1, 2 and 4 steps before it). Next.',
         'deploy(value="a") has brought the same result 4 times (your last step, and 1, 2 and 3 steps before it). Next.',
-        "5 calls of deploy have failed in the same way (your last step, and 1 step before it). Next.",
-        "2 calls of oracle have failed in the same way (your last step, and 1 step before it). Next.",
-        "2 searches with search, with no better one between them, have found nothing, or nothing new. Next.",
+        "5 calls of deploy have brought the same message (your last step, and 1 step before it). Next.",
+        "2 calls of oracle have brought the same message (your last step, and 1 step before it). Next.",
+        "The last 2 searches with search have found nothing, or nothing new. Next.",
         '3 different calls, the last being deploy(value="a"), have brought the same result. Next.',
     ],
 )
@@ -199,8 +198,13 @@ def test_a_series_and_a_check_loop_are_told_with_their_counts(act: Act) -> None:
 
 def test_checks_that_are_written_anew_each_time_are_not_called_the_same(act: Act) -> None:
     red = "E   ValueError: bad date\n1 failed"
-    run = [act("bash", red, command=f"cat > t{at}.py <<'E'\nassert f({at})\nE\npytest t{at}.py") for at in range(4)]
-    text = play(run)[-1].intervention_text
+    script = "cat > {name}.py <<'E'\nassert f({at})\nE\npytest {name}.py"
+    other, same = (
+        [act("bash", red, command=script.format(name=name.format(at), at=at)) for at in range(4)]
+        for name in ("t{}", "t")
+    )
+    assert play(other)[-1].intervention_text is None
+    text = play(same)[-1].intervention_text
     assert text is not None
     assert text.startswith("4 checks in a row, the last being bash(command=")
 

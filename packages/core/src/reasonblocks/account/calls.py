@@ -376,6 +376,17 @@ def _without_documents(command: str) -> tuple[str, str]:
     return "\n".join(lines), "\n".join(run)
 
 
+def run_in(command: str) -> str:
+    """Return what a command runs, without what it does before and with the output: its last part that runs something.
+
+    So `sed -i s/a/b/ f.py && pytest -q | tail -3` runs `pytest -q`. A document that an interpreter runs belongs to it.
+    """
+    lines, script = _without_documents(command)
+    parts = [" ".join(part.split()) for part in _SPLITS.split(lines)[:MAX_PARTS]]
+    ran = [part for part in parts if _of_part(part.split()) in (CHECK, RUN)]
+    return f"{(ran or [lines])[-1]}\n{script}"
+
+
 def is_shell(name: str, command: str = "") -> bool:
     """Return True if the tool runs commands, so that its command has the roles.
 

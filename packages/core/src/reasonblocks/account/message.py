@@ -14,7 +14,7 @@ _SKIPPED = re.compile(
     r"|command |shell )?(?:exited|exit|return)\b.{0,30}(?:code|status|value)\b.{0,12}$|npm (?:ERR!"
     r"|error) (?:A complete log|code|errno|$)|Traceback \(most|During handling|The above exception|(?:stdout|stderr"
     r"|output|error|errors|observation|result)\W{0,3}$|Wall time|Chunk ID|Process (?:running|exited)|</?\w+>$"
-    r"|warning: |\S+:\d+: \w*Warning\b|\*{3,} Module \S"
+    r"|warning: |\S+:\d+: \w*Warning\b|\*{3,} Module \S|\S+\.ChildFailedError:|Here(?:'s| is| are) [^:]*:$"
     r"|WARN|[EWIF]\d{4} \d\d:\d\d:\d\d|oops|Execution of \S+ aborted|\S+\.py:\d+: \w+$|# |> ",
     re.IGNORECASE,
 )

@@ -20,7 +20,7 @@ from ..types import JSON, Step, ToolCall, ToolResult
 from ..types.account import FAILED, REFUSED, Account, Action, Check, Did, Series
 from ..util.json import canonical
 from ..util.text import ends
-from .calls import FINISH, LIST, NOTE, SEARCH, Kind, kind_of, parts_of
+from .calls import FINISH, LIST, NOTE, SEARCH, Kind, kind_of, parts_of, run_in
 from .message import message_line
 from .results import Reading, read
 from .sameness import call_text, check_digest, hash_of, items_of, line_digest, own_values, result_digest, values_in
@@ -346,23 +346,12 @@ def _with_check(call: _Call, now: Account, index: int, *, changed: bool) -> Acco
     """Return the account with the newest check, or with one more change after it."""
     check = now.check
     changed = changed and not _RECORDS.match(call.kind.command)
-    place = _place(call) if changed else 0
     if call.reading.checked and not call.kind.looks:
-        line = call.red
-        row, where = 1, 0
-        if check is not None and line and check.line == line and _checks_again(call, check, changed=changed):
-            where = check.place if not changed or check.place in (0, place) else -1
-            row = check.row + 1 if where >= 0 else 2
-        return replace(now, check=Check(index, call.call, line, call.reading.failed, row, max(0, where)), edits=0)
-    if changed and check is not None:
-        where = place if check.place in (0, place) else -1
-        return replace(now, check=check._replace(since=check.since + 1, place=where))
-    return now
-
-
-def _checks_again(call: _Call, check: Check, *, changed: bool) -> bool:
-    """Return True for the same check after a change; one command may change and check at once."""
-    return changed or (check.call == call.call and check.since > 0)
+        ran = hash_of(run_in(call.kind.command)) if call.kind.shell else call.call
+        again = check is not None and check.call == ran and check.line == call.red and (changed or check.since > 0)
+        row = check.row + 1 if check is not None and again and call.red else 1
+        return replace(now, check=Check(index, ran, call.red, call.reading.failed, row), edits=0)
+    return replace(now, check=check._replace(since=check.since + 1)) if changed and check is not None else now
 
 
 def _due_check(now: Account, index: int) -> str:

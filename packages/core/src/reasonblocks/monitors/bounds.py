@@ -74,7 +74,6 @@ def _numbers_of(account: Account) -> Iterator[int]:
     yield from (account.series.line, account.series.tried, *account.series.shapes)
     if account.check is not None:
         yield from (account.check.step, account.check.call, account.check.line, account.check.row, account.check.since)
-        yield account.check.place + 1
 
 
 def _check_numbers(name: str, numbers: Iterable[int]) -> None:

@@ -81,11 +81,10 @@ def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
         tools = tools_of(call.name)
         alike = [one for one in account.actions if one.tool in tools and one.line == now.line]
         calls = f"{_count(len(alike), index, account)} calls of {tool}"
-        return f"{calls} have failed in the same way ({_places(alike, index)})"
+        return f"{calls} have brought the same message ({_places(alike, index)})"
     if did.letter == "C":
         row = dict(account.vain).get(now.tool, 0)
-        between = "with no better one between them"
-        return f"{row} searches with {tool}, {between}, have found nothing, or nothing new" if row else ""
+        return f"The last {row} searches with {tool} have found nothing, or nothing new" if row else ""
     alike = [one for one in account.actions if one.result == now.result]
     calls = _count(len({one.call for one in alike}), index, account)
     aside = _ASIDE if len({one.exact for one in alike}) > 1 else ""

@@ -28,8 +28,8 @@ class Action(NamedTuple):
 class Check(NamedTuple):
     """The newest test, build, type or lint run.
 
-    `row` counts the checks in a row with this call and message line, each after a change. `place` is the hash of the
-    file that the changes since were in: 0 if it is not known, -1 for several files. `since` counts these changes.
+    `call` is the hash of what was run. `row` counts the checks in a row that ran this and had this message line, each
+    after a change. `since` counts the changes since.
     """
 
     step: int
@@ -37,7 +37,6 @@ class Check(NamedTuple):
     line: int
     failed: bool
     row: int = 1
-    place: int = 0
     since: int = 0
 
 
