@@ -71,3 +71,8 @@ def test_a_line_is_bounded() -> None:
 def test_a_warning_with_its_place_a_wrapper_and_a_heading_are_never_the_message(beside: str) -> None:
     assert message_line(f"{beside}\nthe wheel could not be built\n{beside}") == "the wheel could not be built"
     assert message_line("E   DeprecationWarning: old form") == "E   DeprecationWarning: old form"
+
+
+def test_a_long_result_without_a_complaint_has_no_message() -> None:
+    assert message_line("\n".join(["app/views.py", "```", *[f"{n} x = {n}" for n in range(20)]])) == ""
+    assert message_line("ripgrep stopped\nat status 2") == "ripgrep stopped"

@@ -21,7 +21,7 @@ quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine takes its time, also to make runs; how long a step may take is test_bounds.py's."""
 ERRORS = ("Error: quota exceeded", "Error: no column 'town'")
 LONG = "The valves of the third pump were opened at noon and closed again by the night shift, as the log says in full."
-NUMBER = r"(?P<least>at least )?(?P<count>\d+)"
+NUMBER = r"(?P<least>[Aa]t least )?(?P<count>\d+)"
 PLACES = r"\((?P<places>your last step[^)]*)\)"
 
 
@@ -79,7 +79,9 @@ def check(text: str, run: Sequence[Step]) -> str:
         assert {*named(found["places"], last)} <= {*same}
         assert counted(found, len(same))
         return "called"
-    if found := re.match(rf"{NUMBER} calls of (?P<tool>\S+) have brought the same message {PLACES}[.:]", text):
+    if found := re.match(
+        rf"{NUMBER} calls of (?P<tool>\S+) have brought the same message, but for numbers and names {PLACES}[.:]", text
+    ):
         alike = [at for at, step in enumerate(run) if key(step)[0] == name and outcome(step) == outcome(newest)]
         assert found["tool"] == name
         assert {*named(found["places"], last)} <= {*alike}
@@ -119,7 +121,7 @@ def test_each_number_and_place_is_that_of_the_steps(run: list[Step], earlier: in
         ([one("oracle", "a", LONG, failed=False)] * 3, "same",
          'oracle(value="a") has brought the same result 3 times (your last step, and 1 and 2 steps before it).'),
         ([one("deploy", value * 50, ERRORS[0], failed=True) for value in "abcd"], "errors",
-         "4 calls of deploy have brought the same message (your last step, and 1, 2 and 3 steps before it)."),
+         "4 calls of deploy have brought the same message, but for numbers and names (your last step, and 1, 2 and 3 steps before it)."),
         ([one("search", value, "0 results", failed=False) for value in "abcde"], "vain",
          "The last 5 searches with search have found nothing, or nothing new."),
         ([one("oracle", value, LONG, failed=False) for value in "abcde"], "results",
@@ -139,8 +141,8 @@ def test_each_form_is_said_and_found_true(run: list[Step], form: str, says: str)
         'deploy(value="a") has failed in the same way 5 times (your last step, and 1, 2 and 3 steps before it). Next.',
         'deploy(value="a") has failed in the same way 4 times (your last step, and 1, 2 and 4 steps before it). Next.',
         'deploy(value="a") has brought the same result 4 times (your last step, and 1, 2 and 3 steps before it). Next.',
-        "5 calls of deploy have brought the same message (your last step, and 1 step before it). Next.",
-        "2 calls of oracle have brought the same message (your last step, and 1 step before it). Next.",
+        "5 calls of deploy have brought the same message, but for numbers and names (your last step, and 1 step before it). Next.",
+        "2 calls of oracle have brought the same message, but for numbers and names (your last step, and 1 step before it). Next.",
         "The last 2 searches with search have found nothing, or nothing new. Next.",
         '3 different calls, the last being deploy(value="a"), have brought the same result. Next.',
     ],

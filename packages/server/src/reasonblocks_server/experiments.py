@@ -195,20 +195,32 @@ def sample_ratio(
 def _tops(runs: Sequence[RunRow]) -> list[_Run]:
     """Return the outermost runs, each with the steps and tokens of the runs that it started."""
     by_id = {run.run_id: run for run in runs}
+    tops: dict[str, str] = {}
     within: dict[str, list[RunRow]] = defaultdict(list)
     for run in runs:
-        within[_top_of(run, by_id).run_id].append(run)
+        within[_top_of(run, by_id, tops)].append(run)
     return [_run(by_id[top], inner) for top, inner in within.items()]
 
 
-def _top_of(run: RunRow, by_id: Mapping[str, RunRow]) -> RunRow:
-    """Return the outermost run, or the earliest of several runs that name each other as parents."""
-    path = [run]
-    while (parent := by_id.get(path[-1].parent_run_id or "")) is not None:
-        if parent in path:
-            return min(path[path.index(parent) :], key=_by_start)
-        path.append(parent)
-    return path[-1]
+def _top_of(run: RunRow, by_id: Mapping[str, RunRow], tops: dict[str, str]) -> str:
+    """Return the id of the outermost run, or of the earliest of several runs that name each other as parents.
+
+    `tops` has the answers so far: each run is passed once, however long the chains are.
+    """
+    path: dict[str, RunRow] = {}
+    at: RunRow | None = run
+    while at is not None and at.run_id not in tops and at.run_id not in path:
+        path[at.run_id] = at
+        at = by_id.get(at.parent_run_id or "")
+    if at is None:
+        top = [*path][-1]
+    elif at.run_id in tops:
+        top = tops[at.run_id]
+    else:
+        names = [*path]
+        top = min([path[name] for name in names[names.index(at.run_id) :]], key=_by_start).run_id
+    tops.update(dict.fromkeys(path, top))
+    return top
 
 
 def _by_start(run: RunRow) -> tuple[float, str]:

@@ -8,6 +8,8 @@ EDGES = 2_000
 """Characters at each end of a result in which the line is looked for."""
 LINE = 200
 """Characters of a message line."""
+FEW = 12
+"""Lines of a result without a complaint up to which the first one is the message."""
 
 _SKIPPED = re.compile(
     r"[\W_]*$|[=\-_*#~.+]{3,}.*[=\-_*#~.+]{3,}$|\+{1,3} \w|\$ |>>> |at \S+ ?\(|File \"|\s*\^+|\s*~*\^|(?:process "
@@ -48,7 +50,7 @@ _WEAK = re.compile(
 def message_line(text: str) -> str:
     """Return the line of a failed result that says why: the last one raised, an error by its form, or a complaint.
 
-    Without one it is the first line with a letter; "" for none, since a tally says nothing of the cause.
+    Without one it is the first line with a letter of a few; "" for none, since a tally says nothing of the cause.
     """
     if len(text) > 2 * EDGES:
         text = f"{text[:EDGES]}\n{text[-EDGES:]}"
@@ -61,7 +63,7 @@ def message_line(text: str) -> str:
         for at, line in enumerate(said):
             if pattern.search(line[: 2 * LINE]):
                 return _whole(said, at)
-    return next((line for line in said if any(map(str.isalpha, line))), "")[:LINE]
+    return next((line for line in said if any(map(str.isalpha, line))), "")[:LINE] if len(said) <= FEW else ""
 
 
 def _whole(lines: list[str], at: int) -> str:

@@ -52,6 +52,7 @@ def told_of(step: Step, index: int, account: Account, nth: int, sightings: JSON,
     fact = _due(calls, account) or _fact(call, now[-1], index, account) if calls else _no_call(now[-1], index, account)
     if not fact:
         return Told()
+    fact = f"{fact[0].upper()}{fact[1:]}" if fact.startswith("at least ") else fact
     alone = len(step.tool_calls) <= 1
     line = _line(moment) if nth == 1 and alone and calls else ""
     row, hint = hint_of(moment) if alone else ("", "")
@@ -81,7 +82,7 @@ def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
         tools = tools_of(call.name)
         alike = [one for one in account.actions if one.tool in tools and one.line == now.line]
         calls = f"{_count(len(alike), index, account)} calls of {tool}"
-        return f"{calls} have brought the same message ({_places(alike, index)})"
+        return f"{calls} have brought the same message, but for numbers and names ({_places(alike, index)})"
     if did.letter == "C":
         row = dict(account.vain).get(now.tool, 0)
         return f"The last {row} searches with {tool} have found nothing, or nothing new" if row else ""
