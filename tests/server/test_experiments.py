@@ -179,6 +179,30 @@ def test_runs_that_claim_to_have_started_each_other_are_one_run() -> None:
     assert (found.on.runs, found.on.success) == (1, wilson(0.0, 1))
 
 
+class Counted(str):
+    """An id that counts how often it is looked up."""
+
+    __slots__ = ()
+    looked_up = 0
+
+    def __hash__(self) -> int:
+        Counted.looked_up += 1
+        return super().__hash__()
+
+    __eq__ = str.__eq__
+
+
+@pytest.mark.parametrize("ends", [None, "r0", "r100"])
+def test_each_run_of_a_chain_of_parents_is_passed_once(ends: str | None) -> None:
+    parents = [ends, *[f"r{number}" for number in range(1_999)]]
+    runs = [row(f"r{number}", parent=parent and Counted(parent), started=float(number))
+            for number, parent in enumerate(parents)]  # fmt: skip
+    Counted.looked_up = 0
+    found = report_of(Random(1).sample(runs, len(runs)))
+    assert (found.on.runs, found.on.units, found.on.steps) == (1, 1, 20_000)
+    assert Counted.looked_up <= 4 * len(runs)
+
+
 def test_runs_without_an_arm_are_left_out() -> None:
     found = report_of([row("a"), row("b", arm=None), row("c", arm="treatment")])
     assert (found.left_out, found.on.runs, found.off.runs) == (2, 1, 0)

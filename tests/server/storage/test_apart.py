@@ -49,7 +49,7 @@ def calls(ids: dict[str, str]) -> dict[str, Callable[[Storage, str], Any]]:
         "runs.children": lambda s, org: s.runs.children(org, "p"),
         "runs.choices": lambda s, org: [name for names in s.runs.choices(org).values() for name in names],
         "runs.health": lambda s, org: s.runs.health(org)["runs"],
-        "runs.units": lambda s, org: s.runs.units(org, "e"),
+        "runs.units": lambda s, org: s.runs.units(org, "e")[0],
         "runs.experiments": lambda s, org: s.runs.experiments(org),
         "runs.delete": lambda s, org: s.runs.delete(org, "r"),
         "notes.add": lambda s, org: s.notes.add(org, "r", "x", key_id="k", now=1.0, expires=9.0),

@@ -43,7 +43,7 @@ def test_a_foreign_cursor_is_an_error(storage: Storage, cursor: str) -> None:
 
 
 def test_a_list_chooses_by_every_field(storage: Storage) -> None:
-    arm = {"experiment_id": "e", "arm": "on"}
+    arm = {"experiment_id": "e", "arm": "on", "on_fraction": 0.5}
     storage.runs.ingest("o", [start("one", 10.0, agent_name="Ärger", task="Fix 100%", metadata=arm)], now=1.0)
     storage.runs.ingest("o", [step("one", 0, state="SLOW", failure_type="loop"), finish("one", "failure: X")], now=1.0)
     storage.runs.ingest("o", [start("two", 20.0), finish("two")], now=1.0, project_id="p")
@@ -64,7 +64,20 @@ def test_a_list_chooses_by_every_field(storage: Storage) -> None:
         "agents": ["Ärger"], "failure_types": ["loop"], "states": ["SLOW"], "experiments": ["e"],
     }  # fmt: skip
     assert storage.runs.experiments("o") == [("e", 1, 10.0)]
-    assert [(row.run_id, row.body["metadata"]) for row in storage.runs.units("o", "e")] == [("one", arm)]
+    assert [(row.run_id, row.body["metadata"]) for row in storage.runs.units("o", "e")[0]] == [
+        ("one", {"on_fraction": 0.5})
+    ]
+
+
+def test_the_newest_runs_of_an_experiment_are_compared(storage: Storage) -> None:
+    for number in range(3):
+        begun = start(f"r{number}", float(number), metadata={"experiment_id": "e", "arm": "on"})
+        storage.runs.ingest("o", [begun], now=1.0, project_id=f"p{number}")
+    names = [([row.run_id for row in rows], more) for rows, more in (
+        storage.runs.units("o", "e", limit=2), storage.runs.units("o", "e", limit=3),
+        storage.runs.units("o", "e", project_id="p1"),
+    )]  # fmt: skip
+    assert names == [(["r2", "r1"], True), (["r2", "r1", "r0"], False), (["r1"], False)]
 
 
 def test_a_search_looks_at_some_runs_a_page_and_misses_none(storage: Storage) -> None:

@@ -65,8 +65,8 @@ class Report:
 
     `on_fraction` is None if the runs record none or several. `p` is the probability that a correct assignment differs
     from the expected ratio at least as much, or None if no fraction is known. `in_both_arms` is the number of units
-    with runs in both arms, which neither arm's means include. `left_out` is the number of runs without an arm.
-    `broken` has the reasons for "assignment broken".
+    with runs in both arms, which neither arm's means include. `left_out` is the number of runs without an arm, and
+    `newest_only` is True if there are older runs, which were not read. `broken` has the reasons for "assignment broken".
     """
 
     experiment_id: str
@@ -82,6 +82,7 @@ class Report:
     p: float | None
     in_both_arms: int
     left_out: int
+    newest_only: bool
     broken: tuple[str, ...]
 
     def as_dict(self) -> Body:
@@ -111,8 +112,8 @@ class _Unit:
     tokens: float | None
 
 
-def report_of(runs: Sequence[RunRow]) -> Report:
-    """Return the report of one experiment's runs, in any order."""
+def report_of(runs: Sequence[RunRow], *, newest_only: bool = False) -> Report:
+    """Return the report of one experiment's runs, in any order; `newest_only` if there are older ones."""
     ours = sorted((run for run in runs if run.arm in ARMS), key=_by_start)
     tops = _tops(ours)
     units = _units(tops)
@@ -137,6 +138,7 @@ def report_of(runs: Sequence[RunRow]) -> Report:
         p=p,
         in_both_arms=both,
         left_out=len(runs) - len(ours),
+        newest_only=newest_only,
         broken=broken,
     )
 

@@ -47,9 +47,11 @@ def report(
     caller: Reader,
     server: Used,
 ) -> Report:
-    """Compare the steered runs of an experiment with the observed ones."""
-    rows = server.storage.runs.units(caller.org_id, experiment_id)
-    seen = [row for row in rows if caller.project_id in (None, row.project_id)]
-    if not seen:
+    """Compare the steered runs of an experiment with the observed ones.
+
+    `newest_only` is true if it has more than 100,000 runs: then the newest so many are compared.
+    """
+    rows, more = server.storage.runs.units(caller.org_id, experiment_id, project_id=caller.project_id)
+    if not rows:
         raise ApiError(404, f"there is no experiment {experiment_id!r}")
-    return report_of(seen)
+    return report_of(rows, newest_only=more)

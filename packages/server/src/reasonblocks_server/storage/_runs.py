@@ -29,6 +29,8 @@ MOST_CHARS = 8_000_000
 AT_ONCE = 32
 """Events that are fetched at once: each may have 5 MB."""
 MOST_CHILDREN = 1_000
+MOST_UNITS = 100_000
+"""Runs of an experiment that are compared."""
 MOST_CHOICES = 200
 CHOSEN_FROM = 5_000
 """The number of newest runs whose values a list can be filtered by."""
@@ -198,11 +200,21 @@ class Runs:
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query.limit(limit)).mappings()]
 
-    def units(self, org_id: str, experiment_id: str) -> RunRows:
-        """Return all runs of an experiment, the newest first, without summaries."""
-        return self._rows(
-            [*RUN_ONLY, runs.c.body], None, runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id)
-        )
+    def units(
+        self, org_id: str, experiment_id: str, *, project_id: str | None = None, limit: int = MOST_UNITS
+    ) -> tuple[RunRows, bool]:
+        """Return an experiment's newest `limit` runs, and True if it has more.
+
+        The rows have no summary, and of `body` only the metadata's `on_fraction`.
+        """
+        within = [runs.c.org_id == org_id, runs.c.experiment_id == name_of(experiment_id)]
+        if project_id is not None:
+            within.append(runs.c.project_id == project_id)
+        query = select(*RUN_ONLY, runs.c.body).where(*within).order_by(*NEWEST).limit(limit + 1)
+        with self._db.reading() as connection:
+            rows = connection.execution_options(yield_per=AT_ONCE).execute(query).mappings()
+            found = [_unit_row(row) for row in rows]
+        return found[:limit], len(found) > limit
 
     def experiments(self, org_id: str) -> Experiments:
         """Return the id, the number of runs and the first start of each experiment, the newest experiment first."""
@@ -220,6 +232,13 @@ class Runs:
         query = select(*columns).where(*wanted).order_by(*NEWEST).limit(limit)
         with self._db.reading() as connection:
             return [run_row(row) for row in connection.execute(query).mappings()]
+
+
+def _unit_row(row: Mapping[Any, Any]) -> RunRow:
+    found = run_row(row)
+    metadata = found.body.get("metadata")
+    fraction = metadata.get("on_fraction") if isinstance(metadata, Mapping) else None
+    return replace(found, task="", body={"metadata": {"on_fraction": fraction}})
 
 
 def _of(org_id: str, run_id: str) -> ColumnElement[bool]:

@@ -31,11 +31,10 @@ def experiments(visit: Visit) -> Response:
 
 def experiment(visit: Visit, experiment_id: str) -> Response:
     """Show the arms of an experiment, and the verdict."""
-    rows = visit.server.storage.runs.units(visit.org, experiment_id)
-    seen = [row for row in rows if visit.key.project_id in (None, row.project_id)]
-    if not seen:
+    rows, more = visit.server.storage.runs.units(visit.org, experiment_id, project_id=visit.key.project_id)
+    if not rows:
         raise Refusal(404, "No such experiment", "This server has no run of this experiment.")
-    report = report_of(seen)
+    report = report_of(rows, newest_only=more)
     return render(
         visit,
         "experiment.html",
