@@ -330,3 +330,18 @@ def test_no_search_waits_for_another_process_that_writes(path: Path) -> None:
             started = time.monotonic()
             assert recalled(two, "tests") == ["the tests need tox"]
             assert time.monotonic() - started < 1.0
+
+
+def test_removing_reads_a_codebase_once_however_many_paths_are_given(tmp_path: Path) -> None:
+    statements = list[str]()
+    with local(tmp_path / "f.db") as store:
+        store.put(HOME, [noted("Run tox.", "src/a.py"), noted("Slow.", "/srv/a")])
+        store._database.reading().set_trace_callback(statements.append)
+        counts = []
+        for number in (1, 5_000):
+            statements.clear()
+            assert store.remove(HOME, file_paths=[f"src/{at}.py" for at in range(number)]) == 0
+            counts.append(len(statements))
+        assert counts[0] == counts[1]
+        assert store.remove(HOME, file_paths=["src/a", "srv", ""]) == 0
+        assert store.remove(HOME, file_paths=["src", "/srv/"]) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -11,6 +12,7 @@ from reasonblocks import CodebaseMemory
 from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.masking import without_secrets
+from reasonblocks.masking._secrets import PIECE
 from reasonblocks.types import JSON
 
 USER, HOME = "alice", "/" + "home"
@@ -173,3 +175,37 @@ def test_a_codebase_is_not_named_by_a_secret() -> None:
     with pytest.raises(ConfigError, match="must not contain a secret") as raised:
         CodebaseMemory(f"https://bob:{SECRETS['GitHub']}@git.example/acme", store=LocalFindings())
     assert SECRETS["GitHub"][4:14] not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["apikey_", "password", "/", "sk-", "http://a:", "SG.", "curl -", "zip ", "a.", "-a", "eyJ", "<password ", "'a' "],
+)
+def test_the_time_of_masking_grows_with_the_text_and_not_with_its_square(piece: str) -> None:
+    """Eight times the text took 60 times the time, in minutes."""
+    short, long = ((piece * length)[:length] for length in (5_000, 40_000))
+    before = process_time()
+    without_secrets(short)
+    between = process_time()
+    without_secrets(long)
+    assert process_time() - between < 30 * max(between - before, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("if ('zq8Gtr5w' == my_password) {}", "if ('#' == my_password) {}"),
+        ('"zq8Gtr5w" !== client.secret', '"#" !== client.secret'),
+        ("password !== 'zq8Gtr5w'", "password !== '#'"),
+        ("if ('GET' == method) {}", "if ('GET' == method) {}"),
+        ("'none' == secret", "'none' == secret"),
+    ],
+)
+def test_a_value_that_a_secret_is_compared_with_is_masked(text: str, masked: str) -> None:
+    assert without_secrets(text) == masked
+
+
+def test_a_token_over_the_border_of_two_pieces_is_masked() -> None:
+    token = "AccountKey=" + LETTERS + LETTERS[:24] + "=="
+    for before in range(PIECE - 120, PIECE + 1, 8):
+        assert LETTERS not in without_secrets("." * before + f" {token} " + "." * 300)

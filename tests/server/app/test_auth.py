@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks_server import Settings
-from reasonblocks_server.auth import GRACE_S, KNOWN_S, LOOKUP_BURST, REFRESH_S, Auth, Bucket, _Cache, _Known
+from reasonblocks_server.auth import GRACE_S, KNOWN_S, LISTED_S, LOOKUP_BURST, REFRESH_S, Auth, Bucket, _Cache, _Known
 from reasonblocks_server.errors import ApiError, StorageUnavailable
 from reasonblocks_server.storage import Storage
 from reasonblocks_server.values import Principal, Scope
@@ -52,7 +52,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path, static_keys=("plain", "other@globex"))
+    made = World(tmp_path, static_keys=("plain-key-of-tests", "other-key-of-tests@globex"))
     yield made
     made.close()
 
@@ -72,7 +72,7 @@ def test_a_key_names_its_org_project_and_scopes(world: World) -> None:
 
 
 def test_static_keys_may_send_evaluate_and_read(world: World) -> None:
-    plain, other = world.auth.check("plain"), world.auth.check("other")
+    plain, other = world.auth.check("plain-key-of-tests"), world.auth.check("other-key-of-tests")
     assert (plain.org_id, other.org_id) == ("default", "globex")
     assert plain.scopes == other.scopes == {"ingest", "evaluate", "read"}
     assert plain.key_id != other.key_id
@@ -137,7 +137,7 @@ def test_known_keys_outlive_the_database_for_five_minutes(world: World) -> None:
     world.now += 2
     with pytest.raises(StorageUnavailable):
         world.auth.check(key)
-    assert status_of(world.auth, "plain") == 200
+    assert status_of(world.auth, "plain-key-of-tests") == 200
 
 
 def test_lookups_of_guessed_keys_are_limited(world: World) -> None:
@@ -163,8 +163,10 @@ def test_a_cache_keeps_the_newest_keys() -> None:
 
 
 def test_each_worker_gives_a_key_its_share_of_the_rate(tmp_path: Path) -> None:
-    world = World(tmp_path, static_keys=("one", "two"), rate_per_second=4, burst=6, workers=2)
-    one, two = world.auth.check("one"), world.auth.check("two")
+    world = World(
+        tmp_path, static_keys=("first-key-of-tests", "second-key-of-tests"), rate_per_second=4, burst=6, workers=2
+    )
+    one, two = world.auth.check("first-key-of-tests"), world.auth.check("second-key-of-tests")
     for _ in range(3):
         world.auth.take(one)
     with pytest.raises(ApiError) as refused:
@@ -223,3 +225,25 @@ def test_the_refusals_of_a_key_are_written_down_once_in_a_while(world: World, mo
         assert status_of(world.auth, f"rbk_{key_id}_wrong") == 401
     world.drain()
     assert written == [key_id, key_id]
+
+
+def test_guesses_lock_out_no_key_that_exists(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = list[float]()
+    ids = world.storage.keys.ids
+
+    def counted() -> tuple[str, ...]:
+        reads.append(world.now)
+        return ids()
+
+    monkeypatch.setattr(world.storage.keys, "ids", counted)
+    keys = [world.key()[1] for _ in range(3)]
+    answers = [status_of(world.auth, f"rbk_guess{number}_x") for number in range(LOOKUP_BURST + 10)]
+    assert answers[-1] == 429
+    assert [status_of(world.auth, key) for key in keys] == [200, 200, 200]
+    world.now += LISTED_S
+    _, new = world.key()
+    for number in range(200):
+        status_of(world.auth, f"rbk_more{number}_x")
+    world.now += LISTED_S
+    assert status_of(world.auth, new) == 200
+    assert len(reads) <= 4

@@ -30,7 +30,7 @@ def test_after_a_restart_the_next_evaluation_is_exact(server: Running, client: h
 def test_known_keys_can_evaluate_without_the_database(tmp_path: Path) -> None:
     event = {"event": "run_finish", "run_id": "r", "outcome": "success", "timestamp": time.time()}
     file = tmp_path / "server.db"
-    with running(tmp_path, static_keys=("static@acme",)) as server, server.client() as client:
+    with running(tmp_path, static_keys=("static-key-of-tests@acme",)) as server, server.client() as client:
         unknown = server.make_key()
         stepped(client, 3)
         gone = file.rename(file.with_suffix(".gone"))
@@ -44,7 +44,7 @@ def test_known_keys_can_evaluate_without_the_database(tmp_path: Path) -> None:
         assert client.get("/health").status_code == 200
         assert not stepped(client, 5, start=3, notes=True)[-1]["partial"]
         assert client.post("/v1/traces/retrieve", json={"context": "", "tier": "e3"}).status_code == 200
-        with server.client("static") as static:
+        with server.client("static-key-of-tests") as static:
             assert evaluated(static)["scores"]
         gone.rename(file)
         assert client.get("/ready").status_code == 200
@@ -68,7 +68,10 @@ def test_a_server_starts_without_its_database_and_migrates_it_later(
 ) -> None:
     damaged = tmp_path / "server.db"
     damaged.write_text("This is no database.")
-    with running(tmp_path, make_key=False, static_keys=("static",)) as server, server.client("static") as client:
+    with (
+        running(tmp_path, make_key=False, static_keys=("static-key-of-tests",)) as server,
+        server.client("static-key-of-tests") as client,
+    ):
         assert client.get("/ready").status_code == 503
         assert evaluated(client)["scores"]
         damaged.unlink()

@@ -189,11 +189,15 @@ def test_errors_have_one_form_and_every_answer_is_safe_for_browsers(client: http
 
 
 def test_a_key_over_its_rate_gets_a_retry_after(tmp_path: Path) -> None:
-    limited: dict[str, Any] = {"static_keys": ("one", "two"), "rate_per_second": 0.1, "burst": 2}
+    limited: dict[str, Any] = {
+        "static_keys": ("first-key-of-tests", "second-key-of-tests"),
+        "rate_per_second": 0.1,
+        "burst": 2,
+    }
     with (
         running(tmp_path, make_key=False, **limited) as server,
-        server.client("one") as one,
-        server.client("two") as two,
+        server.client("first-key-of-tests") as one,
+        server.client("second-key-of-tests") as two,
     ):
         answers = [one.post("/v1/score", json={"text": "x"}) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]

@@ -27,8 +27,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
     folder = tmp_path_factory.mktemp("parity")
     with LocalStore(folder / "patterns.db") as store:
         store.add(store_of(LESSONS).list("default"))
-    with running(folder, static_keys=("parity",)) as found:
-        yield found.url, "parity"
+    with running(folder, static_keys=("parity-key-of-tests",)) as found:
+        yield found.url, "parity-key-of-tests"
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if WHOLE or way.name in QUICK], ids=lambda way: way.name)

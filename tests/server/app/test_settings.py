@@ -20,7 +20,7 @@ def test_the_environment_sets_all_of_them() -> None:
             "REASONBLOCKS_DATABASE_URL": "postgresql://db/rb",
             "QDRANT_URL": "http://qdrant:6333",
             "QDRANT_API_KEY": "q",
-            "REASONBLOCKS_KEYS": " one , two@acme ,",
+            "REASONBLOCKS_KEYS": " first-key-of-tests , second-key-of-tests@acme ,",
             "RATE_LIMIT_PER_SEC": "7.5",
             "RATE_LIMIT_BURST": "9",
             "MAX_BODY_BYTES": "20000",
@@ -36,7 +36,7 @@ def test_the_environment_sets_all_of_them() -> None:
         database_url="postgresql://db/rb",
         qdrant_url="http://qdrant:6333",
         qdrant_api_key="q",
-        static_keys=("one", "two@acme"),
+        static_keys=("first-key-of-tests", "second-key-of-tests@acme"),
         rate_per_second=7.5,
         burst=9,
         max_body_bytes=20_000,
@@ -63,9 +63,11 @@ def test_given_settings_take_precedence_and_empty_variables_set_nothing() -> Non
         ("max_body_bytes", 5),
         ("retention_days", 0),
         ("sqlite_synchronous", "OFF"),
-        ("static_keys", ("with space",)),
+        ("static_keys", ("a key with spaces in it",)),
         ("static_keys", ("@acme",)),
-        ("static_keys", ("key@",)),
+        ("static_keys", ("key-of-the-tests@",)),
+        ("static_keys", ("k7",)),
+        ("static_keys", ("fifteen-letters@acme",)),
         ("static_keys", ("ключ",)),
         ("database_url", "mysql://db"),
         ("qdrant_url", "qdrant:6333"),
@@ -90,7 +92,7 @@ def test_every_usual_form_of_a_database_url_is_taken(url: str) -> None:
 
 def test_settings_show_no_secret_and_can_be_sent_to_workers() -> None:
     settings = Settings(
-        static_keys=("hidden",),
+        static_keys=("hidden-key-of-tests",),
         database_url="postgresql://u:hidden@db/rb",
         qdrant_api_key="hidden",
     )

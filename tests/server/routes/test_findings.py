@@ -250,7 +250,7 @@ def test_many_clients_store_at_once(caller: Caller) -> None:
 def test_a_search_ends_at_the_client_s_deadline(world: World) -> None:
     async def asked() -> None:
         with pytest.raises(ApiError, match="503") as raised:
-            await findings.run(lambda store: gate.result(), time.monotonic() + 0.05)
+            await findings.read("o", lambda store: gate.result(), time.monotonic() + 0.05)
         assert raised.value.headers == {"Retry-After": "1"}
 
     findings = Findings(world.server.settings, world.server.patterns.store)

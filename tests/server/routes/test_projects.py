@@ -74,3 +74,19 @@ def test_an_erased_org_leaves_no_pattern(world: World) -> None:
     again = world.caller(org=caller.org_id)
     assert again("GET", f"/patterns/of {caller.org_id}").status_code == 404
     stranger("DELETE", f"/patterns/of {stranger.org_id}")
+
+
+def test_the_patience_of_the_orgs_agents_is_not_learned_from_a_projects_runs(
+    caller: Caller, mine: Caller, theirs: Caller
+) -> None:
+    given = {"agent_name": "a", "run_id": "r"}
+    calm, eager = ({"reached": [number] * 7, "needless": [0] * 7, "checks": True} for number in (1, 2))
+    caller.post("/monitor/agents/profile", {**given, "summary": calm})
+    mine.post("/monitor/agents/profile", {**given, "summary": eager})
+    path = "/monitor/agents/profile?agent_name=a"
+    assert caller.get(path) == {"summaries": [calm]}
+    assert (mine.get(path), theirs.get(path)) == ({"summaries": [eager]}, {"summaries": []})
+    listed = {one["project_id"]: one["runs"] for one in caller.get("/monitor/agents")["agents"]}
+    assert listed == {"": 1, "mine": 1}
+    assert caller("DELETE", f"{path}&project_id=mine").status_code == 204
+    assert (caller.get(path), mine.get(path)) == ({"summaries": [calm]}, {"summaries": []})

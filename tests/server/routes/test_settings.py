@@ -105,6 +105,15 @@ class TestAgents:
 
 
 class TestKeys:
+    def test_a_key_that_expires_makes_none_that_outlives_it(self, world: World, caller: Caller) -> None:
+        own = caller.post("/keys", {"name": "brief", "scopes": ["admin", "read"], "expires_s": 600}, 201)
+        brief = Caller(world.http, own["key"], own["key_id"], caller.org_id)
+        made = brief.post("/keys", {"name": "heir", "scopes": ["read"]}, 201)
+        assert made["expires"] == own["expires"]
+        assert brief.post("/keys", {"name": "x", "scopes": ["read"], "expires_s": 60}, 201)["expires"] < own["expires"]
+        refused = brief("POST", "/keys", json={"name": "x", "scopes": ["read"], "expires_s": 6_000})
+        assert (refused.status_code, "valid for longer" in refused.json()["detail"]) == (403, True)
+
     def test_the_text_of_a_key_is_shown_once(self, world: World, caller: Caller) -> None:
         made = caller.post("/keys", {"name": "ci", "scopes": ["ingest", "read"], "expires_s": 60}, 201)
         assert (made["scopes"], made["project_id"]) == (["ingest", "read"], None)

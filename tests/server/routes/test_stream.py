@@ -14,8 +14,9 @@ import httpx
 import pytest
 
 from reasonblocks_server.bodies import LIVE_STEP_BYTES
-from reasonblocks_server.errors import StorageUnavailable
+from reasonblocks_server.errors import ApiError, StorageUnavailable
 from reasonblocks_server.live import Message, Subscription
+from reasonblocks_server.live._live import MAX_OF_ORG
 from reasonblocks_server.live._subscription import MAX_UNREAD, ROOM
 from reasonblocks_server.routes.stream import event_text, lines_of, number_in
 from tests.server.routes.world import Body, Caller, World, finish, running_world, start, step, until
@@ -268,3 +269,21 @@ def test_the_stream_of_a_revoked_key_ends(world: World, caller: Caller, monkeypa
         world.server.storage.keys.revoke(caller.org_id, caller.key_id, time.time())
         world.server.auth.forget(caller.key_id)
         until(lambda: all(it.closed for it in world.server.live._listeners if it.org_id == caller.org_id))
+
+
+def test_an_org_leaves_listeners_for_the_others(world: World, caller: Caller) -> None:
+    async def opened(org_id: str, count: int) -> list[Subscription]:
+        return [world.server.live.subscribe(org_id) for _ in range(count)]
+
+    async def asked() -> None:
+        held = await opened("crowd", MAX_OF_ORG)
+        with pytest.raises(ApiError, match="close one") as refused:
+            await opened("crowd", 1)
+        assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "5"})
+        held += await opened(caller.org_id, 1)
+        held[0].close()
+        held += await opened("crowd", 1)
+        for listener in held:
+            listener.close()
+
+    asyncio.run(asked())

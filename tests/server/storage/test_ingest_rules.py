@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reasonblocks_server.storage import Storage
 from reasonblocks_server.summary import summary_of
+from reasonblocks_server.values import RunFilter
 from tests.server.storage.model import Event, Model, finish, start, step, stored
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
@@ -192,3 +193,14 @@ def test_a_client_may_take_notes_before_its_first_event(storage: Storage, order:
     row = storage.runs.get("o", "r")
     assert row is not None
     assert (row.takes_notes, row.started, row.steps) == (True, 7.0, 1)
+
+
+def test_a_run_of_a_clock_far_ahead_does_not_stay_the_first_of_the_list(storage: Storage) -> None:
+    ahead = 90_000_000_000.0
+    storage.runs.ingest("o", [start("odd", ahead), step("odd", 0, at=ahead + 1.0)], now=1_000.0)
+    storage.runs.ingest("o", [start("usual", 2_000.0)], now=2_000.0)
+    assert [row.run_id for row in storage.runs.list("o", RunFilter(), limit=9)[0]] == ["usual", "odd"]
+    assert storage.runs.ingest("o", [start("odd", ahead)], now=3_000.0).repeated == 1
+    assert len(storage.runs.steps("o", "odd")) == 1
+    storage.runs.ingest("o", [start("odd", ahead + 5.0)], now=4_000.0)
+    assert [row.run_id for row in storage.runs.list("o", RunFilter(), limit=9)[0]] == ["odd", "usual"]

@@ -6,13 +6,17 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from reasonblocks_server.storage import NewerDatabase, Storage
 from reasonblocks_server.storage._tables import METADATA
+from reasonblocks_server.values import RunFilter
 from tests.server.postgres import Postgres
+
+upgrade = command.upgrade
 
 
 def test_the_migrations_make_exactly_the_tables(storage: Storage) -> None:
@@ -79,3 +83,25 @@ def test_postgresql_is_used_through_psycopg_3(scheme: str) -> None:
     storage = Storage.open(f"{scheme}://user@/name")
     assert storage._db.url.drivername == "postgresql+psycopg"
     storage.close()
+
+
+def test_a_database_of_the_first_tables_keeps_its_rows(unmigrated: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage.open(unmigrated)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(command, "upgrade", lambda config, _: upgrade(config, "0001"))
+            storage.migrate()
+        rows = {"org_id": "o", "run_id": "r", "day": "2026-01-01", "started": 9e9, "seen": 5.0}
+        with storage._db.writing() as connection:
+            connection.execute(text("INSERT INTO agents VALUES ('o', 'a', 'coding', 'r', 1.0, '{}')"))
+            names = "day, org_id, run_id, started, seen, origin, agent_name, task, model, framework, project_id, mode"
+            given = ":day, :org_id, :run_id, :started, :seen, 2, '', '', '', '', 'p', 'steer'"
+            more = "steps, last_step, failure_step, injections, takes_notes"
+            connection.execute(text(f"INSERT INTO runs ({names}, {more}) VALUES ({given}, 0, -1, -1, 0, false)"), rows)
+        storage.migrate()
+        assert storage.agents.read("o", "a", "coding", "") == [{}]
+        assert [row.started for row in storage.runs.list("o", RunFilter(), limit=9)[0]] == [5.0]
+        with storage._db.reading() as connection:
+            assert connection.execute(text("SELECT client_started FROM runs")).scalar() == 9e9
+    finally:
+        storage.close()

@@ -51,7 +51,7 @@ def test_an_agent_has_its_newest_runs(storage: Storage) -> None:
     storage.agents.add("o", "a", "coding", "r50", {"reached": [900]}, 900.0)
     assert storage.agents.read("o", "a", "coding", "r201")[-1] == {"reached": [900]}
     assert {"reached": [900]} not in storage.agents.read("o", "a", "coding", "r50")
-    assert storage.agents.list("o") == [("a", "coding", MAX_RUNS, 900.0)]
+    assert storage.agents.list("o") == [("", "a", "coding", MAX_RUNS, 900.0)]
     assert storage.agents.read("o", "a", "other", "") == []
     assert storage.agents.delete("o", "a", "coding")
     assert not storage.agents.delete("o", "a", "coding")

@@ -39,6 +39,8 @@ MAX_KNOWN = 10_000
 MAX_KEY_CHARS = 512
 LOOKUPS_PER_SECOND, LOOKUP_BURST = 50.0, 100
 """The rate of a worker's lookups of unknown keys, which limits the load by guessed keys."""
+LISTED_S = 1.0
+"""Seconds for which the list of all keys' ids is used, if guesses exceed that rate: valid keys are on it."""
 UNAUTHORIZED = {"WWW-Authenticate": "Bearer"}
 
 
@@ -122,6 +124,9 @@ class Auth:
         self._known, self._unknown = _Cache(MAX_KNOWN), _Cache(MAX_KNOWN)
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
         self._lookups = Bucket(LOOKUPS_PER_SECOND, LOOKUP_BURST, monotonic())
+        self._listing = threading.Lock()
+        self._ids: frozenset[str] = frozenset()
+        self._listed = float("-inf")
         self._background = ThreadPoolExecutor(1, "reasonblocks-keys")
 
     def check(self, key: str) -> Principal:
@@ -211,7 +216,7 @@ class Auth:
         with self._lock:
             before = self._known.get(key_id)
             wait = 0.0 if before is not None else self._lookups.take(now)
-        if wait:
+        if wait and not self._is_listed(key_id):
             raise ApiError(429, "too many unknown keys", {"Retry-After": str(math.ceil(wait))})
         try:
             found = self._storage.keys.find(key_id)
@@ -230,6 +235,14 @@ class Auth:
             with suppress(StorageUnavailable):  # the next lookup notes the use
                 self._storage.keys.used([key_id], time.time())
         return known
+
+    def _is_listed(self, key_id: str) -> bool:
+        """Return True for the id of a key. However many are asked for, the database is read once in `LISTED_S`."""
+        with self._listing:
+            if key_id not in self._ids and self._monotonic() - self._listed >= LISTED_S:
+                self._ids = frozenset(self._storage.keys.ids())
+                self._listed = self._monotonic()
+            return key_id in self._ids
 
 
 def _static(given: str) -> tuple[bytes, Principal]:
@@ -255,7 +268,10 @@ def _principal(known: _Known, secret: str) -> Principal:
         raise _refused()
     if row.revoked is not None or (row.expires is not None and row.expires <= time.time()):
         raise _refused()
-    return Principal(org_id=row.org_id, key_id=row.key_id, scopes=frozenset(row.scopes), project_id=row.project_id)
+    return Principal(
+        org_id=row.org_id, key_id=row.key_id, scopes=frozenset(row.scopes), project_id=row.project_id,
+        expires=row.expires,
+    )  # fmt: skip
 
 
 def _refused() -> ApiError:

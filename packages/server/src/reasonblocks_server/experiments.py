@@ -66,7 +66,7 @@ class Report:
     `on_fraction` is None if the runs record none or several. `p` is the probability that a correct assignment differs
     from the expected ratio at least as much, or None if no fraction is known. `in_both_arms` is the number of units
     with runs in both arms, which neither arm's means include. `left_out` is the number of runs without an arm, and
-    `newest_only` is True if there are older runs, which were not read. `broken` has the reasons for "assignment broken".
+    `newest_only` is True if older runs were not read. `broken` has the reasons for "assignment broken".
     """
 
     experiment_id: str

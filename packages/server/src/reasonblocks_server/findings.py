@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from reasonblocks.backends.local_store.findings import LocalFindings
@@ -13,6 +13,7 @@ from reasonblocks.types import Codebase
 from reasonblocks.util.text import preview
 from reasonblocks.wire import ClearResponse, InvalidateRequest, InvalidateResponse
 
+from ._shares import SharedPool
 from .errors import ApiError
 from .serving import cleared, invalidated
 from .settings import Settings
@@ -30,8 +31,11 @@ CHANGING: Scope = "evaluate"
 NAMED_CHARS = 200
 """Characters of a codebase's id in the audit."""
 
-AT_ONCE = 8
-"""The most requests of a worker that use the findings at once. Others wait within their deadlines."""
+AT_ONCE, SHARE = 8, 2
+"""The most requests of a worker that use the findings at once, and those of one org. Others wait till their deadlines.
+"""
+CHANGES_AT_ONCE = 2
+"""Requests that change findings at once, by threads of their own; an org has one."""
 SECONDS = 5.0
 """The deadline of a request, in seconds, if the client sends none."""
 STORE_SECONDS = 60.0
@@ -46,17 +50,25 @@ class Findings:
 
     def __init__(self, settings: Settings, patterns: Any) -> None:
         self.store = _store(settings, patterns)
-        self._pool = ThreadPoolExecutor(AT_ONCE, "reasonblocks-findings")
+        self._reads = SharedPool("reasonblocks-findings", AT_ONCE, SHARE)
+        self._changes = SharedPool("reasonblocks-changes", CHANGES_AT_ONCE, 1)
 
-    async def run(self, work: Callable[[FindingStore], T], ends: float | None, seconds: float = SECONDS) -> T:
-        """Return the result of `work`, without blocking the event loop. Raises `ApiError` 503 at `ends`.
+    async def read(self, org_id: str, work: Callable[[FindingStore], T], ends: float | None) -> T:
+        """Return the result of `work`, without blocking the event loop. Raises `ApiError` 503 at `ends`."""
+        return await self._run(self._reads, org_id, work, SECONDS, ends)
 
-        Work that has begun goes on after that.
-        """
+    async def change(
+        self, org_id: str, work: Callable[[FindingStore], T], ends: float | None, seconds: float = SECONDS
+    ) -> T:
+        """Return the result of `work`, as `read`. A change that has begun goes on after `ends`."""
+        return await self._run(self._changes, org_id, work, seconds, ends)
+
+    async def _run(
+        self, pool: SharedPool, org_id: str, work: Callable[[FindingStore], T], seconds: float, ends: float | None
+    ) -> T:
         left = seconds if ends is None else ends - time.monotonic()
-        working = asyncio.get_running_loop().run_in_executor(self._pool, work, self.store)
         try:
-            return await asyncio.wait_for(working, max(0.0, left))
+            return await asyncio.wait_for(pool.run(org_id, partial(work, self.store)), max(0.0, left))
         except asyncio.TimeoutError:
             detail = "the findings were not available within the client's deadline"
             raise ApiError(503, detail, {"Retry-After": "1"}) from None
@@ -85,7 +97,8 @@ class Findings:
             removed = sum(map(self.store.clear, scopes))
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._reads.close()
+        self._changes.close()
         self.store.close()
 
 

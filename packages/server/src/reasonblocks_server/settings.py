@@ -11,6 +11,8 @@ from reasonblocks.exceptions import ConfigError
 
 DATABASE_FILE = "server.db"
 MAX_WORKERS = 64
+MIN_KEY_CHARS = 16
+"""The fewest characters of a static key: a shorter one can be guessed."""
 POSTGRES_URLS = ("postgresql://", "postgres://")
 MAX_BODY_BYTES = 5_000_000
 """The largest body as it is sent."""
@@ -62,6 +64,9 @@ class Settings:
             key, _, org = given.partition("@")
             if not key or not key.isascii() or not key.isprintable() or " " in key or ("@" in given and not org):
                 raise ConfigError("static_keys", f"{key[:4]}...", "must be KEY or KEY@ORG, in ASCII without spaces")
+            if len(key) < MIN_KEY_CHARS:
+                rule = f"must have at least {MIN_KEY_CHARS} characters, as openssl rand -hex 16 makes them"
+                raise ConfigError("static_keys", f"a key of {len(key)} characters", rule)
         if self.database_url is not None and not self.database_url.startswith(("sqlite:", "postgres")):
             kind = self.database_url.partition(":")[0]
             raise ConfigError("database_url", f"{kind}:...", "must be sqlite:///PATH or postgresql://...")

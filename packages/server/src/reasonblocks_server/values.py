@@ -18,12 +18,13 @@ Body: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The caller of a request: the key's org, its project if it has one, and its scopes."""
+    """The caller of a request: the key's org, its project if it has one, its scopes, and when it expires, if ever."""
 
     org_id: str
     key_id: str
     scopes: frozenset[Scope]
     project_id: str | None = None
+    expires: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,8 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run. `started` is the time of its first event by its client; `seen` is the server's of its newest event.
+    """A run. `started` is the time of its first event by its client, five minutes after its arrival at
+    most; `seen` is the server's of its newest event.
 
     `state` is that of the newest step, `failure_type` the newest one. `tokens` is None if no step has any.
     `summary` is that of `_summary.summary_of`, None for a run that has not finished. `body` is the `run_start` event,

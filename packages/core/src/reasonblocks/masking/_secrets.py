@@ -23,8 +23,8 @@ _HINT = re.compile(
 """Marks without which a text announces no secret; most texts have none of them."""
 _HEAD = re.compile(
     r"(?<![\w$])(?P<name>(?:(?i:api|access|secret|private|auth|encryption|client|session|security|recovery|signing|"
-    r"master|license|ssh|account|refresh|service|app)[ ])?[^\W\d][\w.-]{1,80})"
-    rf"(?P<sep>(?:\[\d*\])?{_QUOTE}?\]?[ \t]*(?:(?:[:!]=|=>|={{1,3}}|"
+    r"master|license|ssh|account|refresh|service|app)[ ])?(?=(?P<word>[^\W\d][\w.-]{1,80}))(?P=word))"
+    rf"(?P<sep>(?:\[\d*\])?{_QUOTE}?\]?[ \t]*(?:(?:[:!]={{1,2}}|=>|={{1,3}}|"
     rf":(?![:/])|\|)[ \t]*|(?P<is>[ ](?:is|was)(?:[ ]now)?:?[ ]+)|"
     r"(?P<quoted>(?:[ ](?:to|as|of|set to))?[ ](?=\\*[\"'`]))|(?P<call>\((?=[\"']))))"
 )
@@ -61,6 +61,10 @@ _TURNED = re.compile(
     r"(?:(?:new|old|right|correct|admin|root)[ ])?(?:password|"
     r"passphrase|passcode|secret|token|api[ ]key)\b)(?![ ]\w+[ ]of)"
 )
+_COMPARED = re.compile(
+    r"(?P<quote>[\"'])(?P<value>[^\"'\\\n]{1,200})(?P<sep>(?P=quote)\s{0,4}[=!]==?\s{0,4})(?P<name>[\w.$]{1,80})"
+)
+"""A value before the name that it is compared with."""
 _LIST = re.compile(r"[\[(](?=[^\W\d]|[\"'\\])[^\[\](){}]{1,400}(?=[\])]|$)")
 _OBJECT = re.compile(r"\{\s*(?=\\*[\"'])(?!\\*[\"'](?:type|description|title|anyOf|\$ref)\\*[\"'])[^{}]{1,600}(?=\}|$)")
 _BELOW = re.compile(r"\n(?P<indent>[ \t]+(?:- )?)(?P<value>[^\s:#-][^\n:#]*)(?:\n(?P=indent)[^\n:]*)*(?=\n|$)")
@@ -118,7 +122,7 @@ def without_announced(text: str) -> str:
         return text
     text = _HEADER.sub(_masked_header, text)
     text = _PHRASE.sub(_masked_phrase, text)
-    text = _scanned(_scanned(_scanned(text, _HEAD), _OPTION), _SET)
+    text = _COMPARED.sub(_masked_compared, _scanned(_scanned(_scanned(text, _HEAD), _OPTION), _SET))
     for pattern in (_OF, _IN_SENTENCE):
         text = pattern.sub(lambda match: match[0] if is_common(match[2].rstrip(_TAIL)) else f"{match[1]}{MASK}", text)
     return _TURNED.sub(lambda match: match[0] if is_common(match[1]) else f"{MASK}{match[2]}", text)
@@ -229,6 +233,13 @@ def _scheme(words: list[str]) -> bool:
     return len(words) > 1 and words[0].lower() in ("basic", "digest", "ntlm", "oauth", "token", "bearer", "negotiate")
 
 
+def _masked_compared(found: re.Match[str]) -> str:
+    name = found["name"].rpartition(".")[2]
+    if not announces(name) or is_no_secret(found["value"], name, in_sentence=False):
+        return found[0]
+    return f"{found['quote']}{MASK}{found['sep']}{found['name']}"
+
+
 def _masked_phrase(found: re.Match[str]) -> str:
     words = found["value"].split()
     if is_no_secret(words[0], "passphrase", in_sentence=True):
@@ -238,8 +249,15 @@ def _masked_phrase(found: re.Match[str]) -> str:
 
 SHORTEST = 5
 """The shortest finding that is masked everywhere; a shorter one would also mask ordinary words."""
-_LEFT_OUT = frozenset({"Public IP (ipv4)", "Private Key", "Base64 High Entropy String", "Hex High Entropy String"})
-"""Detectors that other rules replace: numbers, key blocks, and long words of mixed case or of hex digits are masked."""
+_LEFT_OUT = frozenset(
+    {
+        "Public IP (ipv4)", "Private Key", "Base64 High Entropy String", "Hex High Entropy String", "Secret Keyword",
+        "NPM tokens", "OpenAI Token", "JSON Web Token",
+    }
+)  # fmt: skip
+"""Detectors that other rules replace. The last four take a time that grows with the square of a text's length."""
+PIECE, SHARED = 4_000, 1_100
+"""Characters that a detector reads at once, and those of a piece that the next one has, too: the longest token."""
 _AROUND = " \t\n\"'=:"
 """Characters around the secret that some findings include."""
 _BLANKS = re.compile(r"(\s{4})\s+")
@@ -268,12 +286,15 @@ def _loaded() -> tuple[Find, ...]:
 def without_detected(text: str) -> str:
     """Replace every secret that a detector finds by "#"."""
     read = _BLANKS.sub(r"\1", text)
-    for find in detectors():
-        for secret in sorted(
-            filter(_is_specific, {secret.strip(_AROUND) for secret in find(read)}), key=len, reverse=True
-        ):
-            text = text.replace(secret, MASK)
-    return text
+    pieces = [read[at : at + PIECE] for at in range(0, max(1, len(read) - SHARED), PIECE - SHARED)]
+    found = {secret.strip(_AROUND) for find in detectors() for piece in pieces for secret in find(piece)}
+    return _replaced(text, filter(_is_specific, found))
+
+
+def _replaced(text: str, secrets: Iterable[str]) -> str:
+    """Mask each of the secrets wherever it stands, in one pass for however many, the longest first."""
+    words = sorted(secrets, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, words)), MASK, text) if words else text
 
 
 def _is_specific(found: str) -> bool:

@@ -23,11 +23,11 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     # the login in a URL, and the secret part of a webhook's URL
     (
         re.compile(
-            r"(\b[a-zA-Z][\w+.-]{1,30}://)(?!#@)(?:[^\s/@\"'<>:]*:(?!\d+/)[^\s\"'<>]*|" r"[^\s/@\"'<>]+)@(?=[\w.\[#-])"
+            r"(\b[a-zA-Z][\w+.-]{1,30}://)(?!#@)(?:[^\s/@\"'<>:]{0,100}:(?!\d+/)[^\s\"'<>]{0,300}|[^\s/@\"'<>]{1,300})@(?=[\w.\[#-])"
         ),
         r"\1#@",
     ),
-    (re.compile(r"(\bjdbc:oracle:\w+:)[^\s/@\"']+/[^\s@\"']+(?=@)"), r"\1#"),
+    (re.compile(r"(\bjdbc:oracle:\w{1,20}:)[^\s/@\"']{1,100}/[^\s@\"']{1,100}(?=@)"), r"\1#"),
     (
         re.compile(
             r"(?i)(https?://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|"
@@ -43,7 +43,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
             r"pypi-|hf_|dop_v1_|shp(?:at|ca|pa|ss)_|sq0(?:atp|csp)-|EAA[A-Z]|hv[sb]\.|lin_api_|figd_|dckr_pat_|PMAK-|NRAK-|"
             r"NRJS-|rubygems_|sntrys_|glsa_|tskey-|whsec_|r8_|gsk_|xai-|pplx-|AGE-SECRET-KEY-|secret-token:|apify_api_|phc_|"
             r"pul-|AT[AC]TT|key-(?=[0-9a-f]{16}))"
-            r"(?=[\w./+=-]*(?:\d|[a-z][A-Z]|[A-Z][a-z]|[A-Za-z]{12}))[\w./+=-]{6,}"
+            r"(?=[\w./+=-]{0,80}(?:\d|[a-z][A-Z]|[A-Z][a-z]|[A-Za-z]{12}))[\w./+=-]{6,}"
         ),
         "#",
     ),
@@ -60,14 +60,14 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     # separate names and values: XML, lists of settings
     (
         re.compile(
-            r"(?i)(<(\w*(?:password|passwd|pwd|secret|token|api_?key|"
-            r"credentials?)\w*)\b[^<>]*>)[^<#]{1,400}(?=</|$)"
+            r"(?i)(<(\w{0,60}(?:password|passwd|pwd|secret|token|api_?key|"
+            r"credentials?)\w{0,60})\b[^<>]{0,300}>)[^<#]{1,400}(?=</|$)"
         ),
         r"\1#",
     ),
     (
         re.compile(
-            r"(?i)(\\{0,8}[\"']?\b(?:key|name|id)\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"'][\w.-]*(?:pass(?:word|wd)?|pwd|secret|token|api[_-]?key|"
+            r"(?i)(\\{0,8}[\"']?\b(?:key|name|id)\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"'][\w.-]{0,60}(?:pass(?:word|wd)?|pwd|secret|token|api[_-]?key|"
             r"access[_-]?key|credential)s?\\{0,8}[\"'][\s,]*\\{0,8}[\"']?value\\{0,8}[\"']?\s*[:=]\s*\\{0,8}[\"'])[^\"'\\\n]{1,400}"
         ),
         r"\1#",
@@ -78,35 +78,36 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(
             rf"((?:^|[\s;&|(])(?:sudo\s+)?(?:mysql\w*|mariadb[\w-]*|sshpass|mongo\w*|"
-            rf"7z|docker\s+login|podman\s+login)\b[^\n|;&]*?\s-p[ =]?){_WORD}"
+            rf"7z|docker\s+login|podman\s+login)\b[^\n|;&]{{0,300}}?\s-p[ =]?){_WORD}"
         ),
         r"\1\2#",
     ),
-    (re.compile(rf"(\b(?:redis-cli|mosquitto_\w+)\b[^\n|;&]*?\s-[aP]\s*){_WORD}"), r"\1\2#"),
-    (re.compile(rf"(\b(?:zip|unzip)\b[^\n|;&]*?\s-P\s*){_WORD}"), r"\1\2#"),
-    (re.compile(rf"(\bldap\w+\b[^\n|;&]*?\s-w\s*){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\b(?:redis-cli|mosquitto_\w+)\b[^\n|;&]{{0,300}}?\s-[aP]\s*){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\b(?:zip|unzip)\b[^\n|;&]{{0,300}}?\s-P\s*){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\bldap\w+\b[^\n|;&]{{0,300}}?\s-w\s*){_WORD}"), r"\1\2#"),
     (
         re.compile(
-            rf"(\b(?:curl|wget|http)\b[^\n|;]*?\s(?:-[a-zA-Z]{{0,6}}u|-U|-a|--user|--proxy-user)[ =]?(?=\S*:)){_WORD}"
+            r"(\b(?:curl|wget|http)\b[^\n|;]{0,300}?\s(?:-[a-zA-Z]{0,6}u|-U|-a|--user|--proxy-user)[ =]?(?=\S*:))"
+            + _WORD
         ),
         r"\1\2#",
     ),
-    (re.compile(r"(\bsmbclient\b[^\n|;]*?\s-U\s*)[^\s%]+%\S+"), r"\1#"),
+    (re.compile(r"(\bsmbclient\b[^\n|;]{0,300}?\s-U\s*)[^\s%]+%\S+"), r"\1#"),
     (re.compile(r"(\s-pass(?:in|out)?\s+pass:|\bpass:(?=\S*$))[^\s\"'\\]+"), r"\1#"),
-    (re.compile(rf"(\bopenssl\s+enc\b[^\n|;&]*?\s-k\s+){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\bopenssl\s+enc\b[^\n|;&]{{0,300}}?\s-k\s+){_WORD}"), r"\1\2#"),
     (
         re.compile(
             rf"(\becho\s+(?:-\w+\s+)?){_WORD}(?=\s*\|\s*(?:sudo\s+-S|sudo\s+\S+\s+--stdin|passwd\b|docker\s+login|"
-            r"\S+[^\n|]*--(?:password|passphrase|token|with-token)\S*|gh\s+auth|cryptsetup|chpasswd))"
+            r"\S{1,100}[^\n|]{0,300}--(?:password|passphrase|token|with-token)\S*|gh\s+auth|cryptsetup|chpasswd))"
         ),
         r"\1\2#",
     ),
     (re.compile(rf"(?i)(\bidentified\s+by\s+(?:password\s+)?){_WORD}"), r"\1\2#"),
-    (re.compile(rf"(\bssh-keygen\b[^\n|;&]*?\s-[NP]\s*){_WORD}"), r"\1\2#"),
+    (re.compile(rf"(\bssh-keygen\b[^\n|;&]{{0,300}}?\s-[NP]\s*){_WORD}"), r"\1\2#"),
     # positional arguments
     (
         re.compile(
-            r"(?i)(\b(?:getenv|get|setdefault|config|env|pop)\(\s*\\{0,8}[\"'][\w.-]*(?:pass(?:word|wd)?|secret|token|key|pwd)\\{0,8}[\"']\s*,"
+            r"(?i)(\b(?:getenv|get|setdefault|config|env|pop)\(\s*\\{0,8}[\"'][\w.-]{0,60}(?:pass(?:word|wd)?|secret|token|key|pwd)\\{0,8}[\"']\s*,"
             r"\s*\\{0,8}[\"'])[^\"'\\\n]{1,200}"
         ),
         r"\1#",

@@ -30,6 +30,8 @@ ASKED_SECONDS = 60.0
 """Seconds for which notes are polled after an evaluation has asked for them."""
 MAX_LISTENERS = 256
 """The most listeners of a worker. Each has at most 64 KB of unread messages."""
+MAX_OF_ORG = MAX_LISTENERS // 4
+"""The most listeners of one org, so that there are some left for the others."""
 MAX_CHANGED = 1_000
 """Runs of one query."""
 MAX_SHOWN = 50
@@ -120,13 +122,17 @@ class Live:
         """Return a listener to one run, from its step `after` on, or to all runs of an org that change after `since`.
 
         A listener to one run is told of the run, its steps and its notes; a listener to all runs only of the runs. It
-        has to be closed. Called in the event loop that reads it. Raises `ApiError` with status 503 for too many.
+        has to be closed. Called in the event loop that reads it. Raises `ApiError` for too many: 429 of the org, 503
+        of the worker.
         """
         listener = Subscription(org_id, run_id, project_id, after=after, since=since, drained=self._wake.set)
         with self._lock:
             open_ones = tuple([it for it in self._listeners if not it.closed])
             if len(open_ones) >= MAX_LISTENERS:
                 raise ApiError(503, f"this worker has {MAX_LISTENERS} listeners already", {"Retry-After": "5"})
+            if sum(it.org_id == org_id for it in open_ones) >= MAX_OF_ORG:
+                detail = f"this org has {MAX_OF_ORG} listeners at this worker already: close one"
+                raise ApiError(429, detail, {"Retry-After": "5"})
             if self._ended.is_set():
                 listener.close()
             self._listeners = (*open_ones, listener)

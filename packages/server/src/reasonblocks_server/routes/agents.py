@@ -24,11 +24,13 @@ Sender = Annotated[Principal, Caller("ingest")]
 Admin = Annotated[Principal, Caller("admin")]
 AgentName = Annotated[str, Query(min_length=1, max_length=200, pattern=NO_NUL)]
 TaskProfile = Annotated[str, Query(max_length=200, pattern=NO_NUL)]
+Project = Annotated[str, Query(max_length=200, pattern=NO_NUL)]
 
 
 class Agent(BaseModel):
-    """An agent, the number of its summaries, and the time of the newest one."""
+    """An agent of the whole org (`project_id` is ""), or of a project, with its summaries' number and newest time."""
 
+    project_id: str
     agent_name: str
     task_profile: str
     runs: int
@@ -75,7 +77,10 @@ def list_agents(caller: Reader, server: Used) -> Agents:
     """List the agents that have summaries of runs."""
     check_whole_org(caller)
     rows = server.storage.agents.list(caller.org_id)
-    found = [Agent(agent_name=name, task_profile=task, runs=runs, newest=newest) for name, task, runs, newest in rows]
+    found = [
+        Agent(project_id=project, agent_name=name, task_profile=task, runs=runs, newest=newest)
+        for project, name, task, runs, newest in rows
+    ]
     return Agents(agents=found)
 
 
@@ -87,8 +92,12 @@ def read_profile(
     task_profile: TaskProfile = "coding",
     but: Annotated[str, Query(max_length=512, pattern=NO_NUL)] = "",
 ) -> Summaries:
-    """Return the summaries of an agent's newest finished runs, without that of the run `but`."""
-    found = server.storage.agents.read(caller.org_id, agent_name, task_profile, but)
+    """Return the summaries of an agent's newest finished runs, without that of the run `but`.
+
+    A key of a project reads and adds those of its project alone, and other keys those of the whole org.
+    """
+    project = caller.project_id or ""
+    found = server.storage.agents.read(caller.org_id, agent_name, task_profile, but, project_id=project)
     summaries = [summary for given in found if (summary := summary_in(given)) is not None]
     return Summaries(summaries=[Summary.model_validate(summary) for summary in summaries])
 
@@ -101,18 +110,19 @@ def add_summary(given: SummaryGiven, caller: Sender, server: Used) -> Stored:
         rule = f"reached and needless must have {len(RUNGS)} counts from 0 to {MOST}, and checks a boolean"
         raise ApiError(422, f"summary: {rule}")
     server.storage.agents.add(
-        caller.org_id, given.agent_name, given.task_profile, given.run_id, dict(summary), time.time()
-    )
+        caller.org_id, given.agent_name, given.task_profile, given.run_id, dict(summary), time.time(),
+        project_id=caller.project_id or "",
+    )  # fmt: skip
     return Stored()
 
 
 @router.delete("/monitor/agents/profile", status_code=204, responses=problems(404))
 def delete_profile(
-    caller: Admin, server: Used, agent_name: AgentName, task_profile: TaskProfile = "coding"
+    caller: Admin, server: Used, agent_name: AgentName, task_profile: TaskProfile = "coding", project_id: Project = ""
 ) -> Response:
     """Delete the summaries of an agent's runs."""
     check_whole_org(caller)
-    if not server.storage.agents.delete(caller.org_id, agent_name, task_profile):
+    if not server.storage.agents.delete(caller.org_id, agent_name, task_profile, project_id=project_id):
         raise ApiError(404, f"there is no agent {agent_name!r} with the task profile {task_profile!r}")
     server.audit(caller, "agent.delete", f"{agent_name} {task_profile}")
     return Response(status_code=204)

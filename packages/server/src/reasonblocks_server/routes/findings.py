@@ -45,7 +45,7 @@ After = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=NO_NUL)]
 @router.get("/findings", responses=problems())
 async def list_codebases(server: Used, caller: Agent, request: Request) -> CodebaseList:
     """List the codebases of the key's org that have findings, by id."""
-    return await server.findings.run(partial(summarised, org_id=caller.org_id), ends_of(request))
+    return await server.findings.read(caller.org_id, partial(summarised, org_id=caller.org_id), ends_of(request))
 
 
 @router.post("/findings/{codebase_id:path}/search", responses=problems())
@@ -54,7 +54,7 @@ async def recall(
 ) -> RecallResponse:
     """Search the findings of a codebase; return the best first."""
     work = partial(recalled, org_id=caller.org_id, codebase_id=codebase_id, request=given)
-    return await server.findings.run(work, ends_of(request))
+    return await server.findings.read(caller.org_id, work, ends_of(request))
 
 
 @router.post("/findings/{codebase_id:path}/invalidate", responses=problems())
@@ -67,7 +67,7 @@ async def invalidate(
     def work(store: FindingStore) -> InvalidateResponse:
         return server.findings.invalidate(caller.org_id, codebase_id, given, partial(server.audit, caller))
 
-    return await server.findings.run(work, ends_of(request))
+    return await server.findings.change(caller.org_id, work, ends_of(request))
 
 
 @router.post("/findings/{codebase_id:path}", responses=problems(409))
@@ -81,7 +81,7 @@ async def store_findings(
     check_whole_org(caller)
     now = datetime.now(timezone.utc)
     work = partial(stored, org_id=caller.org_id, codebase_id=codebase_id, request=given, now=now)
-    return await server.findings.run(work, ends_of(request), STORE_SECONDS)
+    return await server.findings.change(caller.org_id, work, ends_of(request), STORE_SECONDS)
 
 
 @router.get("/findings/{codebase_id:path}", responses=problems())
@@ -98,7 +98,7 @@ async def list_findings(
     `next` is the `after` of the next page, null at the end.
     """
     work = partial(listed, org_id=caller.org_id, codebase_id=codebase_id, after=after, limit=limit)
-    return await server.findings.run(work, ends_of(request))
+    return await server.findings.read(caller.org_id, work, ends_of(request))
 
 
 @router.delete("/findings/{codebase_id:path}", responses=problems())
@@ -109,4 +109,4 @@ async def clear(codebase_id: CodebaseId, server: Used, caller: Agent, request: R
     def work(store: FindingStore) -> ClearResponse:
         return server.findings.clear(caller.org_id, codebase_id, partial(server.audit, caller))
 
-    return await server.findings.run(work, ends_of(request))
+    return await server.findings.change(caller.org_id, work, ends_of(request))

@@ -20,7 +20,10 @@ MAX_LIFE_SECONDS = 10 * 365 * 86_400
 
 
 class KeyGiven(Given):
-    """A key to create. Its scopes must be among those of the caller's key. Without `expires_s`, it never expires."""
+    """A key to create. Its scopes must be among those of the caller's key.
+
+    Without `expires_s`, it never expires, or when the caller's key does; it cannot be valid for longer than that.
+    """
 
     name: str = Field(min_length=1, max_length=200, pattern=NO_NUL)
     scopes: list[Scope] = Field(min_length=1, max_length=5)
@@ -67,12 +70,16 @@ def make_key(given: KeyGiven, caller: Admin, server: Used) -> NewKey:
             403, f"the key belongs to the project {caller.project_id!r}, and can create keys for that project only"
         )
     now = time.time()
+    expires = caller.expires if given.expires_s is None else now + given.expires_s
+    if caller.expires is not None and expires is not None and expires > caller.expires:
+        left = int(caller.expires - now)
+        raise ApiError(403, f"the key expires in {left} s, so it can create no key that is valid for longer")
     row, secret = server.storage.keys.add(
         caller.org_id,
         name=given.name,
         scopes=tuple(dict.fromkeys(given.scopes)),
         project_id=project,
-        expires=None if given.expires_s is None else now + given.expires_s,
+        expires=expires,
         now=now,
     )
     server.auth.forget(row.key_id)

@@ -1,6 +1,7 @@
 """Stores batches of events, and decides which rows each event adds and changes.
 
-- A run is made by its first event. Its start is that of its `run_start`, else the time of its earliest event.
+- A run is made by its first event. Its start is that of its `run_start`, else the time of its earliest event. It is
+  five minutes after the event's arrival at most, however far a client's clock is ahead.
 - A repeated step changes nothing. A call takes the place of the final step of a run that continued after its end.
 - The oldest success ends a run, unless there is another outcome: then the newest of those.
 - A `run_start` of a later time starts the run again, as does `SQLiteMonitorSink`; an earlier one is a repeat.
@@ -32,6 +33,8 @@ from ._tables import notes, runs, steps
 
 PLACEHOLDER, EARLIEST, STARTED = 0, 1, 2
 """The origins of a run's `started`: none of its events, the earliest of them, its `run_start`."""
+AHEAD_S = 300.0
+"""Seconds by which the clock of a client may be ahead: a run that starts later would stay the first of every list."""
 MOST_STEPS = 10_000
 """The most steps of a run that its summary counts."""
 CHANGED = [column for column in runs.c if column.name not in ("org_id", "run_id", "day", "takes_notes")]
@@ -55,6 +58,7 @@ def new_run(org_id: str, run_id: str, now: float, project_id: str | None) -> Col
         "day": day_of(now),
         "origin": PLACEHOLDER,
         "started": now,
+        "client_started": now,
         "seen": now,
         "takes_notes": False,
     }
@@ -69,7 +73,7 @@ def ingest(connection: Connection, org_id: str, batch: Sequence[Given], now: flo
     foreign = {name for name, row in rows.items() if project_id is not None and row["project_id"] != project_id}
     refused = [(given.at, "run_id: the run belongs to another project") for given in batch if given.run_id in foreign]
     batch = [given for given in batch if given.run_id not in foreign]
-    runs_of = {name: _Run(row=row) for name, row in rows.items() if name not in foreign}
+    runs_of = {name: _Run(row=row, now=now) for name, row in rows.items() if name not in foreign}
     _find_steps(connection, runs_of, batch)
     accepted = sum([runs_of[given.run_id].add(given) for given in batch])
     changed = [run for run in runs_of.values() if run.changed]
@@ -89,6 +93,7 @@ class _Run:
     """
 
     row: Columns
+    now: float
     known: dict[int, bool] = field(default_factory=dict)
     new: dict[int, Columns] = field(default_factory=dict)
     replaced: set[int] = field(default_factory=set)
@@ -112,13 +117,16 @@ class _Run:
     def _start(self, event: RunStart, body: str) -> bool:
         row = self.row
         if row["origin"] == STARTED:
-            if event.timestamp <= row["started"]:
+            if event.timestamp <= row["client_started"]:
                 return False
             self._restart()
         observed = row["mode"] == "observe" or event.run.mode == "observe"
         row |= run_columns(event, body)
-        row |= {"mode": "observe" if observed else "steer", "origin": STARTED, "started": event.timestamp}
+        row |= {"mode": "observe" if observed else "steer", "origin": STARTED, **self._begun(event.timestamp)}
         return True
+
+    def _begun(self, at: float) -> Columns:
+        return {"client_started": at, "started": min(at, self.now + AHEAD_S)}
 
     def _restart(self) -> None:
         blank = new_run(self.row["org_id"], self.row["run_id"], 0.0, None)
@@ -151,9 +159,9 @@ class _Run:
     def _date(self, at: float) -> bool:
         """Return True if a run without a `run_start` began earlier than was known."""
         row = self.row
-        if row["origin"] == STARTED or (row["origin"] == EARLIEST and at >= row["started"]):
+        if row["origin"] == STARTED or (row["origin"] == EARLIEST and at >= row["client_started"]):
             return False
-        row |= {"origin": EARLIEST, "started": at}
+        row |= {"origin": EARLIEST, **self._begun(at)}
         return True
 
     def count(self, rows: Iterable[Columns]) -> None:

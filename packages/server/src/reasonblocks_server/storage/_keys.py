@@ -64,6 +64,11 @@ class Keys:
         with self._db.reading() as connection:
             return [_key(row) for row in connection.execute(query).mappings()]
 
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all keys that are not revoked."""
+        with self._db.reading() as connection:
+            return tuple(connection.execute(select(keys.c.key_id).where(keys.c.revoked.is_(None))).scalars())
+
     def orgs(self) -> tuple[str, ...]:
         """Return the orgs that have keys."""
         with self._db.reading() as connection:

@@ -57,24 +57,44 @@ def _profile(row: Mapping[Any, Any]) -> ProfileRow:
 
 
 class Agents:
-    """The summaries of each agent's newest finished runs, from which their patience is learned."""
+    """The summaries of each agent's newest finished runs, from which their patience is learned.
+
+    The project "" has those that keys of the whole org have sent. An agent has other summaries in each project.
+    """
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def read(self, org_id: str, agent_name: str, task_profile: str, but_run: str) -> list[Body]:
+    def read(
+        self, org_id: str, agent_name: str, task_profile: str, but_run: str, *, project_id: str = ""
+    ) -> list[Body]:
         """Return the summaries except that of the run `but_run`, the newest last."""
-        one = _agent_of(org_id, agent_name, task_profile)
+        one = _agent_of(org_id, project_id, agent_name, task_profile)
         query = select(agents.c.summary).where(one, agents.c.run_id != id_of(but_run))
         newest = query.order_by(agents.c.added.desc(), agents.c.run_id.desc()).limit(MAX_RUNS)
         with self._db.reading() as connection:
             texts = connection.execute(newest).scalars().all()
         return [body_in(text) for text in reversed(texts)]
 
-    def add(self, org_id: str, agent_name: str, task_profile: str, run_id: str, summary: Body, now: float) -> None:
+    def add(
+        self,
+        org_id: str,
+        agent_name: str,
+        task_profile: str,
+        run_id: str,
+        summary: Body,
+        now: float,
+        *,
+        project_id: str = "",
+    ) -> None:
         """Add or replace the summary of a run. Delete the oldest one beyond the limit."""
-        one = _agent_of(org_id, agent_name, task_profile)
-        row = {"org_id": org_id, "agent_name": name_of(agent_name), "task_profile": name_of(task_profile)}
+        one = _agent_of(org_id, project_id, agent_name, task_profile)
+        row = {
+            "org_id": org_id,
+            "project_id": name_of(project_id),
+            "agent_name": name_of(agent_name),
+            "task_profile": name_of(task_profile),
+        }
         newest = select(agents.c.run_id).where(one).order_by(agents.c.added.desc(), agents.c.run_id.desc())
         with self._db.writing() as connection:
             put(connection, agents, {**row, "run_id": id_of(run_id), "added": now, "summary": written(summary)})
@@ -82,27 +102,29 @@ class Agents:
             if old:
                 connection.execute(delete(agents).where(one, agents.c.run_id.in_(old)))
 
-    def list(self, org_id: str) -> list[tuple[str, str, int, float]]:
-        """Return the name, task profile, number of runs and newest time of each agent, the newest first."""
-        newest = func.max(agents.c.added)
+    def list(self, org_id: str) -> list[tuple[str, str, str, int, float]]:
+        """Return project, name, task profile, number of runs and newest time of each agent, the newest first."""
+        newest, named = func.max(agents.c.added), (agents.c.project_id, agents.c.agent_name, agents.c.task_profile)
         query = (
-            select(agents.c.agent_name, agents.c.task_profile, func.count(), newest)
+            select(*named, func.count(), newest)
             .where(agents.c.org_id == org_id)
-            .group_by(agents.c.agent_name, agents.c.task_profile)
-            .order_by(newest.desc(), agents.c.agent_name, agents.c.task_profile)
+            .group_by(*named)
+            .order_by(newest.desc(), *named)
         )
         with self._db.reading() as connection:
-            return [(name, profile, runs, added) for name, profile, runs, added in connection.execute(query)]
+            return [(*key, runs, added) for *key, runs, added in connection.execute(query)]
 
-    def delete(self, org_id: str, agent_name: str, task_profile: str) -> bool:
+    def delete(self, org_id: str, agent_name: str, task_profile: str, *, project_id: str = "") -> bool:
         """Delete the summaries of an agent. Return False if there are none."""
+        one = _agent_of(org_id, project_id, agent_name, task_profile)
         with self._db.writing() as connection:
-            return bool(connection.execute(delete(agents).where(_agent_of(org_id, agent_name, task_profile))).rowcount)
+            return bool(connection.execute(delete(agents).where(one)).rowcount)
 
 
-def _agent_of(org_id: str, agent_name: str, task_profile: str) -> ColumnElement[bool]:
+def _agent_of(org_id: str, project_id: str, agent_name: str, task_profile: str) -> ColumnElement[bool]:
     return and_(
         agents.c.org_id == org_id,
+        agents.c.project_id == name_of(project_id),
         agents.c.agent_name == name_of(agent_name),
         agents.c.task_profile == name_of(task_profile),
     )

@@ -35,8 +35,8 @@ def agents(visit: Visit) -> Response:
 def agent(visit: Visit) -> Response:
     """Show the patience of an agent, and the counts from which it is learned."""
     visit.needs_whole_org()
-    name, profile = visit.asked("name"), visit.asked("profile")
-    found = visit.server.storage.agents.read(visit.org, name, profile, "")
+    name, profile, project = visit.asked("name"), visit.asked("profile"), visit.asked("project")
+    found = visit.server.storage.agents.read(visit.org, name, profile, "", project_id=project)
     if not found:
         raise Refusal(404, "No such agent", "No finished run of it is kept.")
     runs = [summary for given in found if (summary := summary_in(given)) is not None]
@@ -50,6 +50,7 @@ def agent(visit: Visit) -> Response:
         "Agents",
         name=name,
         profile=profile,
+        project=project,
         runs=len(runs),
         rung=patience_of(runs).rung,
         totals=totals,
@@ -62,8 +63,8 @@ def agent(visit: Visit) -> Response:
 def delete(visit: Visit) -> Response:
     """Delete the kept runs of an agent."""
     visit.needs_whole_org()
-    name, profile = visit.form.get("name", ""), visit.form.get("profile", "")
-    if not visit.server.storage.agents.delete(visit.org, name, profile):
+    name, profile, project = (visit.form.get(field, "") for field in ("name", "profile", "project"))
+    if not visit.server.storage.agents.delete(visit.org, name, profile, project_id=project):
         raise Refusal(404, "No such agent", "No finished run of it is kept.")
     visit.audit("agent.delete", f"{name} {profile}")
     return back(HOME, "agent-deleted")

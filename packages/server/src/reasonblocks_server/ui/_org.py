@@ -30,19 +30,22 @@ def keys(visit: Visit) -> Response:
 
 
 def make_key(visit: Visit) -> Response:
-    """Create a key, and show it once."""
+    """Create a key, and show it once. It expires no later than the key that creates it."""
     name, project = visit.form.get("name", "").strip(), visit.form.get("project", "").strip() or visit.key.project_id
     scopes = tuple(scope for scope in SCOPES if visit.form.get(f"scope-{scope}"))
     problem = _fault(visit, name, scopes, project)
     if problem:
         return _keys(visit, problem=problem, code=422)
     days = visit.form.get("days", "")
+    ends = [visit.now + int(days) * DAY] if days in LIVES and days else []
+    if visit.key.expires is not None:
+        ends.append(visit.key.expires)
     row, secret = visit.server.storage.keys.add(
         visit.org,
         name=name,
         scopes=scopes,
         project_id=project,
-        expires=visit.now + int(days) * DAY if days in LIVES and days else None,
+        expires=min(ends, default=None),
         now=visit.now,
     )
     visit.server.auth.forget(row.key_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -139,11 +139,12 @@ class LocalFindings:
 
     def remove(self, codebase: Codebase, *, finding_ids: Sequence[str] = (), file_paths: Sequence[str] = ()) -> int:
         """Remove the findings with these ids, and those about these files or files in these folders; count them."""
-        return self._remove(codebase, [*(("id = ?", (name,)) for name in finding_ids), *map(_about, file_paths)])
+        ids, paths = {*finding_ids}, {path.rstrip("/") or path for path in file_paths}
+        return self._remove(codebase, lambda name, path: name in ids or _is_within(path, paths))
 
     def clear(self, codebase: Codebase) -> int:
         """Remove all findings of a codebase; return their number."""
-        return self._remove(codebase, [("id >= ?", ("",))])
+        return self._remove(codebase, lambda name, path: True)
 
     def codebases(self, org_id: str) -> tuple[CodebaseSummary, ...]:
         """Return the codebases of an org that have findings, by id."""
@@ -195,7 +196,8 @@ class LocalFindings:
             rule = f"a codebase may have {self._most:,} findings, and this would make {count:,}: forget some first"
             raise StoreFull(self._database.name, rule)
 
-    def _remove(self, codebase: Codebase, wanted: Iterable[tuple[str, tuple[str, ...]]]) -> int:
+    def _remove(self, codebase: Codebase, wanted: Callable[[str, str], bool]) -> int:
+        """Remove the findings whose id and path are wanted."""
         if not self._database.exists():
             return 0
         with no_fork, self._database.border():
@@ -318,24 +320,26 @@ def _number(db: sqlite3.Connection, codebase: Codebase) -> int | None:
     return None if found is None else int(found[0])
 
 
-def _about(path: str) -> tuple[str, tuple[str, ...]]:
-    """Return the condition for a path and all below it. The empty path is no folder."""
-    if not path:
-        return "file_path = ?", (path,)
-    below = path.rstrip("/")
-    return "(file_path = ? OR file_path >= ? AND file_path < ?)", (path, f"{below}/", f"{below}0")  # "0" follows "/"
+def _is_within(path: str, paths: Collection[str]) -> bool:
+    """Return True for one of the paths, and for what is below one. The empty path is no folder."""
+    if path in paths:
+        return True
+    at = path.rfind("/")
+    while at >= 0:
+        if (path[:at] or "/") in paths:
+            return True
+        at = path.rfind("/", 0, at)
+    return False
 
 
-def _removed(
-    db: sqlite3.Connection, codebase: Codebase, change: int, wanted: Iterable[tuple[str, tuple[str, ...]]]
-) -> int:
+def _removed(db: sqlite3.Connection, codebase: Codebase, change: int, wanted: Callable[[str, str], bool]) -> int:
+    """Remove findings in one pass over the codebase, however many paths are given."""
     number = _number(db, codebase)
-    count = 0
-    for condition, values in wanted:
-        given = (number, *values)
-        which = f"SELECT number FROM findings WHERE codebase = ? AND {condition}"
-        db.execute(f"DELETE FROM finding_vectors WHERE finding IN ({which})", given)
-        count += db.execute(f"DELETE FROM findings WHERE codebase = ? AND {condition}", given).rowcount
+    rows = db.execute("SELECT number, id, file_path FROM findings WHERE codebase = ?", (number,))
+    chosen = [(row,) for row, name, path in rows if wanted(name, path)]
+    db.executemany("DELETE FROM finding_vectors WHERE finding = ?", chosen)
+    db.executemany("DELETE FROM findings WHERE number = ?", chosen)
+    count = len(chosen)
     if db.execute("SELECT 1 FROM findings WHERE codebase = ? LIMIT 1", (number,)).fetchone() is None:
         db.execute("DELETE FROM codebases WHERE number = ?", (number,))
     elif count:
