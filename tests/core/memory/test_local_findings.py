@@ -336,7 +336,9 @@ def test_removing_reads_a_codebase_once_however_many_paths_are_given(tmp_path: P
     statements = list[str]()
     with local(tmp_path / "f.db") as store:
         store.put(HOME, [noted("Run tox.", "src/a.py"), noted("Slow.", "/srv/a")])
-        store._database.reading().set_trace_callback(statements.append)
+        db = store._database.reading()
+        assert db is not None
+        db.set_trace_callback(statements.append)
         counts = []
         for number in (1, 5_000):
             statements.clear()

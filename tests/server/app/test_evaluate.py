@@ -32,7 +32,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as found:
+    with SharedPool("test", 2, 2) as found:
         yield found
 
 

@@ -19,6 +19,7 @@ from reasonblocks.monitors.builtin import WEIGHTS
 from reasonblocks.types import Note
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse
 
+from ._shares import SharedPool
 from .errors import ApiError, StorageUnavailable
 from .serving import DEFAULT_PROFILE, Evaluations
 from .storage import Storage
@@ -43,9 +44,7 @@ ORGS = 1_000
 class OrgEvaluations:
     """The evaluations of a worker; those of many steps run in `pool`. For one event loop."""
 
-    def __init__(
-        self, storage: Storage, pool: ThreadPoolExecutor, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, storage: Storage, pool: SharedPool, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._evaluations, self._pool = Evaluations(), pool
         self.profiles = Profiles(storage, clock)
 
@@ -67,7 +66,7 @@ class OrgEvaluations:
             return self._evaluations.answer(request, notes=notes)
         go_on = partial(_check, ends)
         in_thread = partial(self._evaluations.answer, request, notes=notes, go_on=go_on)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, in_thread)
+        return await self._pool.run(org, in_thread)
 
 
 def _check(ends: float | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any
@@ -23,6 +22,7 @@ from reasonblocks.exceptions import ConfigError, EventError, StoreError, StoreFu
 from . import __version__, routes, ui
 from ._counting import Counting
 from ._evaluations import NoteTakers, OrgEvaluations
+from ._shares import SharedPool
 from .auth import SCOPE_OF, Auth
 from .errors import ApiError, StorageUnavailable
 from .findings import Findings
@@ -36,8 +36,8 @@ from .storage import Storage
 from .threads import OrgThreads, store_of
 from .values import Scope
 
-POOL = 4
-"""Threads of a worker for evaluations of many steps."""
+POOL, SHARE = 4, 2
+"""Threads of a worker for evaluations of many steps, and those of one org."""
 RETRY = {"Retry-After": "1"}
 
 
@@ -103,7 +103,7 @@ def _opened(settings: Settings) -> Server:
         settings.database, synchronous=settings.sqlite_synchronous, retention_days=settings.retention_days
     )
     migrating = Migrating(storage)
-    pool = ThreadPoolExecutor(POOL, "reasonblocks-evaluate")
+    pool = SharedPool("reasonblocks-evaluate", POOL, SHARE)
     patterns = Patterns(settings)
     return Server(
         settings=settings,
@@ -128,7 +128,7 @@ def _close(server: Server) -> None:
     server.migrating.end()
     server.sweeping.end()
     server.takers.close()
-    server.pool.shutdown(wait=True, cancel_futures=True)
+    server.pool.close()
     server.counting.close()
     server.live.close()
     server.auth.close()

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from reasonblocks.types import Pattern, Tier
 from reasonblocks.util.json import evolve
 from reasonblocks.wire import RetrieveRequest, RetrieveResponse
 
+from ._shares import SharedPool
 from .errors import ApiError
 from .serving import retrieved
 from .settings import Settings
@@ -35,8 +35,8 @@ except ImportError:  # Windows, where one process writes
 
 MAX_GIVEN = 1_000
 """The most patterns in one request."""
-SEARCHES = 8
-"""The most searches of a worker at once. Others wait within their deadlines."""
+SEARCHES, SHARE = 8, 4
+"""The most searches of a worker at once, and those of one org. Others wait within their deadlines."""
 SEARCH_S = 5.0
 """The deadline of a search, in seconds, if the client sends none."""
 OWN_FIELDS = ("revision", "created_at", "stats", "org_id")
@@ -54,14 +54,12 @@ class Patterns:
         self.store = _store(settings)
         self._writing = threading.Lock()
         self._lock_file = settings.data / "patterns.lock"
-        self._pool = ThreadPoolExecutor(SEARCHES, "reasonblocks-search")
+        self._pool = SharedPool("reasonblocks-search", SEARCHES, SHARE)
 
     async def search(self, org_id: str, request: RetrieveRequest, ends: float | None) -> RetrieveResponse:
         """Return the patterns for a request, without blocking the event loop. Raises `ApiError` 503 at `ends`."""
         left = SEARCH_S if ends is None else ends - time.monotonic()
-        searching = asyncio.get_running_loop().run_in_executor(
-            self._pool, partial(retrieved, self.store, request, org=org_id)
-        )
+        searching = self._pool.run(org_id, partial(retrieved, self.store, request, org=org_id))
         try:
             return await asyncio.wait_for(searching, max(0.0, left))
         except asyncio.TimeoutError:
@@ -119,7 +117,7 @@ class Patterns:
         return OrgCounts(self.store, org_id)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.close()
         self.store.close()
 
     def _check_free(self, org_id: str, pattern_id: str) -> None:

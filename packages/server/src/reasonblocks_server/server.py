@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from starlette.requests import HTTPConnection
 
 from ._counting import Counting
 from ._evaluations import NoteTakers, OrgEvaluations
+from ._shares import SharedPool
 from .auth import Auth
 from .errors import StorageUnavailable
 from .findings import Findings
@@ -115,7 +115,7 @@ class Server:
     findings: Findings
     live: Live
     counting: Counting
-    pool: ThreadPoolExecutor
+    pool: SharedPool
     migrating: Migrating
     sweeping: Sweeping
     threads: OrgThreads | None
