@@ -17,7 +17,6 @@ from reasonblocks_threads.render import BAR, EVIDENCE_SHOWN, HANG, LINE, WIDTH, 
 from reasonblocks_threads.values import Answer, Card, Evidence, Fact, Failed, Gate, Risk, Spent
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
-
 CARD = Card(
     id="th_1.7",
     thread_id="th_1",
