@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks_threads.phases import CardKind, Phase, Stage
-from reasonblocks_threads.render import BAR, EVIDENCE_SHOWN, HANG, WIDTH, render_text, why
+from reasonblocks_threads.render import BAR, EVIDENCE_SHOWN, HANG, LINE, WIDTH, render_text, why
 from reasonblocks_threads.values import Answer, Card, Evidence, Fact, Failed, Gate, Risk, Spent
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
@@ -122,6 +122,13 @@ def test_no_text_changes_the_frame_of_a_card(text: str) -> None:
     assert frame(with_text(text)) == frame(with_text("text"))
 
 
+def read(rows: list[str]) -> object:
+    """Return the value that a parameter's rows show: JSON, or the lines of a text."""
+    if len(rows) == 1:
+        return json.loads(rows[0])
+    return "\n".join(json.loads('"{}"'.format(row.replace('"', '\\"'))) for row in rows)
+
+
 @settings(max_examples=300 if WHOLE else QUICK_EXAMPLES, deadline=None)
 @given(
     st.dictionaries(
@@ -132,12 +139,17 @@ def test_parameters_are_shown_exactly(parameters: Mapping[str, object]) -> None:
     lines = render_text(replace(CARD, parameters=parameters)).split("\n")
     start = next(index for index, line in enumerate(lines) if line.startswith("Proposed action")) + 1
     behind = lines[start : lines.index(next(line for line in lines if line.startswith("Risk")))]
-    joined = "".join(
-        row[len(HANG) :] if row.startswith(HANG) else f"\n{row}" for row in (line[len(BAR) :] for line in behind)
-    )
-    rows = [row.partition(" = ") for row in joined.split("\n")[1:]]
-    shown = {name: json.loads(value) for name, equals, value in rows if equals}
-    assert shown == dict(parameters)
+    shown: dict[str, list[str]] = {}
+    name = ""
+    for row in (line[len(BAR) :] for line in behind if parameters):
+        if not row.startswith("  "):
+            name, _, value = row.partition(" =")
+            shown[name] = [value[1:]] if value else []
+        elif row.startswith(LINE):
+            shown[name].append(row[len(LINE) :])
+        else:
+            shown[name][-1] += row[len(HANG) :]
+    assert {name: read(rows) for name, rows in shown.items()} == dict(parameters)
 
 
 def test_every_kind_of_line_end_begins_a_row_behind_the_bar() -> None:
@@ -165,14 +177,23 @@ def test_only_the_newest_evidence_is_shown_and_private_text_is_named() -> None:
     assert "  and 2 older pieces" in shown
 
 
-def test_a_text_of_several_lines_breaks_at_its_lines_and_between_words() -> None:
-    text = "Observed:\n- step 2\n" + "eleven char " * 12
+def test_a_text_of_several_lines_is_shown_with_its_lines_and_breaks_between_words() -> None:
+    text = 'Observed:\n- "step" 2 \\n\n' + "eleven char " * 12
     rows = [line for line in render_text(replace(CARD, parameters={"text": text})).split("\n") if line.startswith(BAR)]
-    first, second, third, fourth = rows[1:]
-    assert first == f'{BAR}text = "Observed:\\n'
-    assert second == f"{BAR}{HANG}- step 2\\n"
-    assert third == f"{BAR}{HANG}{'eleven char ' * 7}"
-    assert fourth == f'{BAR}{HANG}{"eleven char " * 5}"'
+    assert rows[1:] == [
+        f"{BAR}text =",
+        f"{BAR}{LINE}Observed:",
+        f'{BAR}{LINE}- "step" 2 \\\\n',
+        f"{BAR}{LINE}{'eleven char ' * 7}",
+        f"{BAR}{HANG}{'eleven char ' * 5}",
+    ]
+
+
+@pytest.mark.parametrize("text", ["\n", "a\n", "\n  > b = 1", "a\nforce = true"])
+def test_a_line_of_a_text_cannot_imitate_a_parameter(text: str) -> None:
+    lines = render_text(replace(CARD, parameters={"text": text})).split("\n")
+    start = lines.index(f"{BAR}text =") + 1
+    assert lines[start : start + text.count("\n") + 1] == [f"{BAR}{LINE}{line}" for line in text.split("\n")]
 
 
 def test_a_redirect_is_counted() -> None:

@@ -23,6 +23,7 @@ from reasonblocks.ports import BatchSink, Mailbox, TelemetrySink
 from reasonblocks.types import Doubt, FSMState, RunInfo, Step, StepDecision, StepInput, StepOutcome
 from reasonblocks_threads import Actor, Cause, Evidence, Phase, StoreUnavailable, Thread, Threads, Trigger
 from reasonblocks_threads.builtin import LETTER_S
+from reasonblocks_threads.render import render_text
 from reasonblocks_threads.steering._letters import CALLS
 from reasonblocks_threads.steering._sink import MOST_OPEN, NOT_OPENED, QUIET_CALLS, RunSink
 from tests.threads.driver import Clock
@@ -136,6 +137,26 @@ def telling(decisions: Sequence[StepDecision]) -> list[int]:
 
 
 # --- a run is handed over
+
+
+def test_the_card_of_a_stuck_run_has_real_lines_and_no_escaped_json() -> None:
+    arguments = '{"command":"pytest -q","why":"one\\ntwo"}'
+    events = [call(at, "SKIP" if at == 2 else "NORMAL") for at in range(3)]
+    done: dict[str, Any] = {
+        "action": "shell",
+        "action_input": arguments,
+        "observation": '{"stdout": "1 failed\\n\\tsee a.py"}',
+    }
+    with Threads(None) as threads:
+        sink = threads.sink()
+        for event in events:
+            sink.emit(replace(event, **done))
+        threads.drain()
+        (card,) = threads.cards()
+    shown = render_text(card)
+    assert "\\" not in shown
+    for line in ("|   why:", "|     one", "| stdout:", "|   1 failed", "|     see a.py", "|   > Evidence:"):
+        assert f"\n  {line}\n" in shown
 
 
 def test_a_stuck_run_is_handed_over_and_told_in_one_call() -> None:

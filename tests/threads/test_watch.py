@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
-from reasonblocks.types import Doubt, RunInfo
+from reasonblocks.types import Doubt, RunInfo, ToolCall, ToolResult
 from reasonblocks_threads.watch import NUMBERS, Noticed, Numbers, WatchMemory, cause_of, family_of, watch
 from tests.whole import WHOLE
 
@@ -204,6 +204,38 @@ def test_a_cause_names_the_run_and_has_its_newest_steps() -> None:
     assert (cause.kind, cause.key, cause.family, cause.run_id) == ("run_stalled", "run_stalled/9/r", "stall/r", "r")
     assert cause.title.startswith("bugfixer is stalled: Fix it.")
     assert [one.id for one in cause.evidence] == ["run_stalled-9", "step-6", "step-7", "step-8"]
+
+
+def evidence_of(**step: Any) -> str:
+    """Return the evidence that a run has after a step."""
+    memory, _ = watch(WatchMemory(), replace(call(1), thought="", **step))
+    (piece,) = memory.steps
+    return piece.text
+
+
+def test_evidence_has_the_lines_of_arguments_and_results() -> None:
+    assert evidence_of(
+        action="write_file",
+        action_input='{"content":"def f():\\n    return 1","n":3,"path":"a.py"}',
+        observation='{"stdout": "one\\ntwo", "codes": [1, null], "more": {}}',
+        metadata={"argument_order": ["path", "content", "n"], "gate_decision": "quiet"},
+    ).split("\n") == [
+        "write_file:", "  path: a.py", "  content:", "    def f():", "        return 1", "  n: 3",
+        "stdout:", "  one", "  two", "codes:", "  - 1", "  - null", "more:",
+    ]  # fmt: skip
+
+
+def test_evidence_of_several_calls_names_each_with_its_arguments() -> None:
+    calls = (ToolCall(id="a", name="look", arguments={"at": {"deep": ["x"]}}), ToolCall(id="b", name="list"))
+    results = (ToolResult(call_id="a", output="found\nit"), ToolResult(call_id="b", output='"a\\nb"'))
+    assert evidence_of(action="look + list", tool_calls=calls, tool_results=results).split("\n") == [
+        "look:", "  at:", "    deep:", "      - x", "list:", "found", "it", "", "a", "b",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["[" * 50_000, '{"a": 1', "[1] of 2", "{}", "[]", '{"a": ' + "9" * 5_000 + "}"])
+def test_a_result_that_is_no_json_is_shown_as_it_is(text: str) -> None:
+    assert evidence_of(action="look", observation=text).startswith(f"look:\n{text[:100]}")
 
 
 @settings(max_examples=40)

@@ -20,14 +20,25 @@ import pytest
 pytest.importorskip("mcp_types", reason="needs mcp 2")
 pytest.importorskip("detect_secrets")
 
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
-from mcp_types import CallToolResult, TextContent, Tool
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    CallToolResult,
+    JSONRPCRequest,
+    TextContent,
+    Tool,
+    jsonrpc_message_adapter,
+)
 
 from reasonblocks import __version__
 from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.memory import CodebaseMemory, memory_tools
 from reasonblocks.types import Codebase, RecalledFinding
 from reasonblocks_workbench.cli import main
+from reasonblocks_workbench.mcp_lines import refusals
 from reasonblocks_workbench.mcp_server import _server
 from tests.whole import in_whole
 
@@ -235,6 +246,128 @@ def test_what_was_answered_outlives_a_kill(tmp_path: Path) -> None:
         child.wait(SECONDS)
     with CodebaseMemory("acme/search", store=tmp_path / "patterns.db") as memory:
         assert [finding.content for finding in memory.list_all()] == ["The index is rebuilt at night"]
+
+
+# ------------------------------------------------------------ lines that the library leaves without an answer
+
+
+LISTING = line("tools/list", {}, 99)
+
+
+def answered(home: Path, *lines: str) -> list[dict[str, Any]]:
+    """Return the answers to the lines by the process, which must still answer a request after them, and say no more."""
+    with serving(home) as child:
+        asked(child, OPENING)
+        child.stdin.write("".join(lines) + LISTING)
+        child.stdin.flush()
+        read: list[dict[str, Any]] = []
+        while not read or read[-1]["id"] != 99:
+            read.append(json.loads(child.stdout.readline()))
+        child.stdin.close()
+        assert (child.wait(SECONDS), child.stdout.read(), child.stderr.read()) == (0, "", "")
+        return read[:-1]
+
+
+def request(id: str, arguments: str = "{}") -> str:
+    params = f'{{"name": "memory_recall", "arguments": {arguments}}}'
+    return f'{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {params}}}\n'
+
+
+REFUSED: dict[str, tuple[str, int, list[object]]] = {
+    "an unpaired surrogate": (request("7", '{"query": "\\ud800"}'), PARSE_ERROR, [7]),
+    "5,000 digits": (request('"a"', '{"top_k": ' + "1" * 5_000 + "}"), PARSE_ERROR, ["a"]),
+    "an id of 5,000 digits": (request("1" * 5_000), PARSE_ERROR, [None]),
+    "an id with an unpaired surrogate": (request('"\\ud800"'), PARSE_ERROR, [None]),
+    "300 levels": (request("7", '{"a":' * 300 + "1" + "}" * 300), PARSE_ERROR, [7]),
+    "100,000 levels": (request("7", "[" * 100_000 + "]" * 100_000), PARSE_ERROR, [None]),
+    "no JSON": ("no JSON\n", PARSE_ERROR, [None]),
+    "half a line": (request("7")[:40] + "\n", PARSE_ERROR, [None]),
+    "a line of some megabytes": (request("7", json.dumps({"query": "a" * 9_000_000})), PARSE_ERROR, [None]),
+    "an id that is a float": (request("1.5"), INVALID_REQUEST, [None]),
+    "an id that is true": (request("true"), INVALID_REQUEST, [None]),
+    "an id that is null": (request("null"), INVALID_REQUEST, [None]),
+    "an id that is a list": (request("[1]"), INVALID_REQUEST, [None]),
+    "a number": ("5\n", INVALID_REQUEST, [None]),
+    "an empty object": ("{}\n", INVALID_REQUEST, [None]),
+    "another version": ('{"jsonrpc": "1.0", "id": 7, "method": "ping"}\n', INVALID_REQUEST, [7]),
+    "no method": ('{"jsonrpc": "2.0", "id": 7}\n', INVALID_REQUEST, [7]),
+    "a method that is a number": ('{"jsonrpc": "2.0", "id": 7, "method": 1}\n', INVALID_REQUEST, [7]),
+    "params that are a list": ('{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": [1]}\n', INVALID_REQUEST, [7]),
+    "a batch": (f"[{request('7').strip()}, {request('8').strip()}]\n", INVALID_REQUEST, [7, 8]),
+    "a batch without messages": ("[]\n", INVALID_REQUEST, [None]),
+}
+UNANSWERED = {
+    "a notification with params that are a number": '{"jsonrpc": "2.0", "method": "a", "params": 5}\n',
+    "a notification with an unpaired surrogate": '{"jsonrpc": "2.0", "method": "a", "params": {"a": "\\ud800"}}\n',
+    "an unknown notification": '{"jsonrpc": "2.0", "method": "a"}\n',
+    "a response to no request": '{"jsonrpc": "2.0", "id": 7, "result": {}}\n',
+    "a response that is no object": '{"jsonrpc": "2.0", "id": 7, "result": 5}\n',
+    "a batch of notifications": '[{"jsonrpc": "2.0", "method": "a"}]\n',
+    "a blank line": " \r\n",
+}  # fmt: skip
+
+
+def test_each_line_that_cannot_be_read_gets_one_error_and_the_next_request_an_answer(tmp_path: Path) -> None:
+    answers = answered(tmp_path, *(refused for refused, _, _ in REFUSED.values()))
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
+        (id, code) for _, code, ids in REFUSED.values() for id in ids
+    ]
+
+
+def test_malformed_notifications_and_responses_get_no_answer_and_do_not_stop_it(tmp_path: Path) -> None:
+    assert answered(tmp_path, *UNANSWERED.values()) == []
+
+
+def test_an_error_names_the_wrong_value() -> None:
+    (error,) = refusals(request("1.5")) or ()
+    assert error.error.message == "Invalid request: id must be a string or a whole number, not 1.5"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["2.0", "ping"]),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+messages = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(("jsonrpc", "id", "method", "params", "result", "error"), json_values)
+)
+
+
+@given(messages | json_values)
+def test_every_line_is_refused_unless_the_library_reads_a_message_with_its_id(value: object) -> None:
+    errors = refusals(json.dumps(value))
+    is_asked = not isinstance(value, dict) or (
+        "method" in value and ("id" in value or not isinstance(value["method"], str))
+    )
+    if errors is None and is_asked:
+        assert isinstance(value, dict)
+        read = jsonrpc_message_adapter.validate_json(json.dumps(value), by_name=False)
+        assert isinstance(read, JSONRPCRequest)
+        assert read.id == value["id"]
+    elif isinstance(value, dict) and is_asked:
+        assert len(errors or ()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe without a reader is another error there")
+def test_a_client_that_closes_stdout_ends_it_quietly(tmp_path: Path) -> None:
+    with serving(tmp_path) as child:
+        asked(child, OPENING)
+        child.stdout.close()
+        child.stdin.write(STORE + LISTING)
+        child.stdin.flush()
+        complained = child.stderr.read()  # stdin stays open: only the failed answer ends it
+        assert (child.wait(SECONDS), complained) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of POSIX")
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_it_does_not_start_without_a_client(tmp_path: Path, closed: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *SERVE], env=environment(tmp_path), cwd=tmp_path,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (
+        1, "reasonblocks: `reasonblocks memory serve` needs an MCP client: its stdin or stdout is closed\n"
+    )  # fmt: skip
 
 
 def test_without_the_library_it_names_the_install_command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from reasonblocks import CodebaseMemory, LocalStore
 from reasonblocks.backends.http.findings import HttpFindings
 from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.exceptions import BadAnswer, ConfigError, ExtraMissing
-from reasonblocks.memory import Finding
+from reasonblocks.memory import Finding, memory_tools
 from reasonblocks.memory.stores import finding_store
-from reasonblocks.types import Codebase
+from reasonblocks.types import Codebase, RecalledFinding
 
 CODEBASE = "acme/search"
 TESTS = "Run the unit tests with pytest -q from the root folder."
@@ -229,16 +230,55 @@ def test_a_wrong_option_is_named(given: Any, told: str) -> None:
         CodebaseMemory(**{"codebase_id": CODEBASE, "store": LocalFindings(), **given})
 
 
-def test_without_its_detectors_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_detectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The extra `memory` is not installed."""
     from reasonblocks.masking._secrets import _loaded
 
     _loaded.cache_clear()
     for name in [*filter(lambda name: name.split(".")[0] == "detect_secrets", sys.modules), "detect_secrets"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ExtraMissing, match=r"codebase memory needs detect-secrets: pip install") as raised:
-        CodebaseMemory(CODEBASE, store=LocalFindings())
-    assert raised.value.extra == "memory"
+    yield
     _loaded.cache_clear()
+
+
+@pytest.mark.parametrize("use", [lambda memory: memory.store(TESTS), memory_tools], ids=["store", "tools"])
+def test_without_its_detectors_what_stores_names_the_extra_and_stores_nothing(
+    no_detectors: None, use: Callable[[CodebaseMemory], object]
+) -> None:
+    memory = CodebaseMemory(CODEBASE, store=LocalFindings())
+    with pytest.raises(ExtraMissing, match=r"storing in codebase memory needs detect-secrets: pip install") as raised:
+        use(memory)
+    assert raised.value.extra == "memory"
+    assert memory.list_all() == ()
+
+
+class Asked(LocalFindings):
+    """A store that remembers the queries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries: list[str] = []
+
+    def search(
+        self, codebase: Codebase, query: str, *, top_k: int, score_threshold: float
+    ) -> tuple[RecalledFinding, ...]:
+        self.queries.append(query)
+        return super().search(codebase, query, top_k=top_k, score_threshold=score_threshold)
+
+
+def test_without_its_detectors_findings_are_recalled_listed_and_removed(request: pytest.FixtureRequest) -> None:
+    store = Asked()
+    CodebaseMemory(CODEBASE, store=store).store(TESTS)
+    request.getfixturevalue("no_detectors")
+    memory = CodebaseMemory(CODEBASE, store=store)
+    (found,) = memory.recall(f"{TESTS} password=hunter2abc")
+    assert found.content == TESTS
+    assert store.queries == [f"{TESTS} password=#"]
+    assert memory.forget([found.finding_id]) == 1
+    assert memory.list_all() == ()
+    with pytest.raises(ConfigError, match="must not contain a secret"):
+        CodebaseMemory("password=hunter2abc", store=store)
 
 
 def test_the_patterns_file_and_embedder_are_shared(tmp_path: Path) -> None:

@@ -101,6 +101,11 @@ def test_the_changes_of_a_command_are_in_the_audit(keys: Command, tmp_path: Path
         (["create"], 2, "the following arguments are required: --name"),
         (["revoke", "nothing"], 1, "no server has been started with /"),
         (["list", "--data", "/dev/null/data"], 1, "no server has been started with /dev/null/data; --data names"),
+        (
+            ["list", "--database-url", "sqlite:///no.db"],
+            1,
+            "no server has been started with sqlite:///no.db; --database",
+        ),
         (["create", "--name", "ci", "--data", "/dev/null/data"], 1, "cannot write to /dev/null/data: not a directory"),
         (["list", "--database-url", "mysql://127.0.0.1/x"], 2, "must be sqlite:///PATH or postgresql://..."),
         (["list", "--database-url", "postgresql://127.0.0.1:9/x"], 1, "the database is not available"),

@@ -62,7 +62,7 @@ def newer(folder: Path) -> Path:
         (
             ["--port", "0", "--threads", "/dev/null/no/threads.db"],
             2,
-            "is in no folder that exists; create the folder first",
+            "threads_url='/dev/null/no/threads.db': does not exist; give the file that your agents' `Threads` use",
         ),
         (["--port", "0", "--threads", "postgresql://u:secret@127.0.0.1:9/x"], 1, "store is not available"),
         (["--public-url", f"runs.example.org{EVIL}"], 2, "--public-url: must be an http or https URL"),

@@ -28,6 +28,8 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Board]:
     name: str | None = request.param
     if name == DAMAGED:  # before the server looks for due work in it
         (tmp_path / name).write_bytes(b"no database " * 100)
+    elif name is not None:
+        Threads(tmp_path / name).list()
     with running(tmp_path, threads_url=None if name is None else str(tmp_path / name)) as server:
         yield Board(running=server, started=time.time())
 
@@ -86,13 +88,21 @@ def test_a_password_is_not_shown() -> None:
     assert "secret" not in repr(Settings(threads_url="postgresql://u:secret@127.0.0.1/x"))
 
 
-@pytest.mark.parametrize(
-    ("url", "rule"), [("{tmp}/no/threads.db", "no folder that exists"), ("postgresql://u:secret@[x", "PostgreSQL URL")]
-)
-def test_a_place_that_cannot_be_is_refused_before_it_is_used(url: str, rule: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=rule) as caught:
-        store_of(url.replace("{tmp}", str(tmp_path)))
+def test_a_url_that_cannot_be_is_refused_before_it_is_used() -> None:
+    with pytest.raises(ConfigError, match="PostgreSQL URL") as caught:
+        store_of("postgresql://u:secret@[x")
     assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_does_not_exist_is_named_and_not_created(tmp_path: Path) -> None:
+    path = tmp_path / "thread.db"
+    with pytest.raises(ConfigError, match="start an agent first") as caught:
+        store_of(str(path))
+    assert str(path) in str(caught.value)
+    assert not path.exists()
+    with Threads(path) as threads:
+        threads.list()
+    store_of(str(path)).close()
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

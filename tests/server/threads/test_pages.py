@@ -59,6 +59,17 @@ def test_texts_of_others_are_shown_without_hidden_characters_and_markup(enter: E
         assert parsed(html).find("img") == []
 
 
+def test_a_text_of_several_lines_has_them_on_the_card_and_in_the_log(enter: Enter, agent: Agent) -> None:
+    asked = Cause(kind="proposal", key="lines", title="Deploy?")
+    given = proposals("deploy", {"service": 'one\n"two" \u200b\\n', "version": "1"}, "Bring it to the users.")
+    thread = agent.threads.open(asked, proposals=given, by=Actor.agent("planner"))
+    pres = parsed(page_of(enter(), agent.card(thread.id))).find("pre")
+    frames = ["".join(one.text for one in pre.all()) for pre in pres]
+    lines = 'one\n"two" \\u200b\\\\n'
+    assert lines in frames
+    assert "deploy\nservice =\n    " + lines.replace("\n", "\n    ") + '\nversion = "1"' in frames
+
+
 def test_a_thread_leads_to_its_parts_and_back(enter: Enter, agent: Agent) -> None:
     person = enter()
     parent = agent.threads.open(cause("release", "Release 1.4"), children=[cause("notes", "Write the notes")])

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -80,11 +81,44 @@ def test_a_newer_form_is_refused(file: SqliteStore, path: Path, use: Callable[[S
     file.close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version=99")
-    with pytest.raises(StoreUnavailable, match="form 99 is newer than this library's 1; upgrade"):
+    with pytest.raises(StoreUnavailable, match="form 99 is newer than this library's 2; upgrade"):
         use(file)
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version=1")
+        db.execute("PRAGMA user_version=2")
     assert head(file, thread.id) == thread
+
+
+@pytest.mark.parametrize("use", USES)
+def test_an_older_form_is_changed_and_keeps_its_threads(
+    file: SqliteStore, path: Path, use: Callable[[Store], object]
+) -> None:
+    thread = opened(file)
+    file.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE call (id TEXT PRIMARY KEY, tokens INTEGER)")
+        db.execute("INSERT INTO call VALUES ('c', 1)")
+        db.execute("PRAGMA user_version=1")
+        db.commit()
+    use(file)
+    assert head(file, thread.id) == thread
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'call'").fetchone() == (0,)
+
+
+def test_stores_that_find_an_older_form_at_once_change_it_once(file: SqliteStore, path: Path) -> None:
+    thread = opened(file)
+    file.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE call (id TEXT PRIMARY KEY)")
+        db.execute("PRAGMA user_version=1")
+        db.commit()
+    stores = [SqliteStore(path) for _ in range(8)]
+    with ThreadPoolExecutor(len(stores)) as pool:
+        found = [*pool.map(lambda store: head(store, thread.id), stores)]
+    assert found == [thread] * len(stores)
+    for store in stores:
+        store.close()
 
 
 @pytest.mark.parametrize("use", USES)

@@ -17,7 +17,7 @@ from reasonblocks_threads.stores._writing import SqlWriting
 from reasonblocks_threads.values import Actor, Letter, Rows, ThreadEvent
 from tests.threads.stores.lines import card, ending, following, head, noting, opened, opening, work
 
-TABLES = ("thread", "event", "command", "card", "work", "letter", "call", "blob", "meta")
+TABLES = ("thread", "event", "command", "card", "work", "letter", "blob", "meta")
 
 
 def raw(store: Store, sql: str, *values: object) -> list[Any]:
@@ -189,7 +189,6 @@ def test_an_error_in_a_transaction_leaves_nothing(store: Store) -> None:
         rows = Rows(cancel=("begin",), works=(work("infer"),), card=card(lines.after, 2))
         writing.append(thread, lines.after, lines.events, rows, lines.known())
         writing.add_letter(Letter(id="l", thread_id=thread.id, run_id="r", text="t", at=1.0))
-        writing.reserve_call("c", thread.id, tokens=1, usd=0.1)
         writing.put_blob("h", "secret")
         writing.set_meta({"a": "b"})
 
@@ -325,8 +324,6 @@ def test_any_number_is_stored(store: Store) -> None:
     lines = following(thread, ("noted", {"text": "n", "huge": huge, "deep": json.loads("[" * 60 + "]" * 60)}))
     lines.put(store, Rows(works=(work("infer", urgency=-huge, data={"tokens": huge}),)))
     with store.write() as writing:
-        writing.reserve_call("c", thread.id, tokens=huge, usd=1e300)
-        assert writing.settle_call("c", tokens=-huge, usd=0.0)
         writing.add_letter(Letter(id="l", thread_id=thread.id, run_id="r", text="t", at=1e300, calls=huge))
     with store.read() as reading:
         assert reading.log(thread.id)[-1].data["huge"] == huge

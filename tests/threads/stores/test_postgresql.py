@@ -104,11 +104,21 @@ def test_a_newer_form_is_refused(remote: PostgresStore, other: psycopg.Connectio
     remote.close()
     other.execute("UPDATE reasonblocks_threads.form SET number = 99")
     try:
-        with pytest.raises(StoreUnavailable, match="form 99 of its tables is newer than this library's 1; upgrade"):
+        with pytest.raises(StoreUnavailable, match="form 99 of its tables is newer than this library's 2; upgrade"):
             opened(remote, "k2")
     finally:
-        other.execute("UPDATE reasonblocks_threads.form SET number = 1")
+        other.execute("UPDATE reasonblocks_threads.form SET number = 2")
     opened(remote, "k2")
+
+
+def test_an_older_form_is_changed_and_keeps_its_threads(remote: PostgresStore, other: psycopg.Connection) -> None:
+    thread = opened(remote)
+    remote.close()
+    other.execute("CREATE TABLE reasonblocks_threads.call (id TEXT PRIMARY KEY)")
+    other.execute("UPDATE reasonblocks_threads.form SET number = 1")
+    assert head(remote, thread.id) == thread
+    assert other.execute("SELECT number FROM reasonblocks_threads.form").fetchall() == [(2,)]
+    assert other.execute("SELECT to_regclass('reasonblocks_threads.call')").fetchone() == (None,)
 
 
 def test_the_log_cannot_be_emptied(remote: PostgresStore, other: psycopg.Connection) -> None:

@@ -200,16 +200,6 @@ def test_a_letter_of_another_store_is_seen(path: Any) -> None:
         other.close()
 
 
-def test_a_call_is_settled_once(store: Store) -> None:
-    with store.write() as writing:
-        writing.reserve_call("c", "th_1", tokens=100, usd=0.5)
-        writing.reserve_call("c", "th_1", tokens=900, usd=9.5)
-    with store.write() as writing:
-        assert writing.settle_call("c", tokens=70, usd=0.25)
-        assert not writing.settle_call("c", tokens=80, usd=0.5)
-        assert not writing.settle_call("unknown", tokens=80, usd=0.5)
-
-
 def test_private_texts_of_a_thread_are_erased(store: Store) -> None:
     thread = opened(store, "k1")
     hidden = {"id": "e", "label": "l", "text": "", "blob": "h1"}

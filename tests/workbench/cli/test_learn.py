@@ -95,7 +95,7 @@ def test_a_number_that_was_not_listed_is_refused_and_nothing_is_stored(command: 
     command("learn", two)
     done = command("learn", "--accept", "1,3")
     assert (done.code, stored(home)) == (2, [])
-    assert "there are 2 pending proposals" in done.err
+    assert "--accept=3: is the number of no pending proposal (there are: 1, 2)" in done.err
 
 
 @pytest.mark.parametrize("wrong", ["0", "one", "1,", "-1"])
@@ -168,6 +168,36 @@ def test_the_org_owns_the_lessons(command: Command, two: str, home: Path) -> Non
     assert len(stored(home, "acme")) == 2
     with LocalStore(home / "patterns.db") as store:
         assert all((found := store.get(one)) is not None and found.org_id == "acme" for one in stored(home, "acme"))
+
+
+@pytest.fixture
+def orgs(command: Command, write: Write) -> dict[int, str]:
+    """The orgs of three pending proposals, by their numbers."""
+    command("learn", write("a.jsonl", bad(), good()), "--org", "acme")
+    command("learn", write("b.jsonl", bad("move", "t2"), good("move", "t2")), "--org", "a")
+    found = command("learn", write("c.jsonl", bad("seat", "t3"), good("seat", "t3")), "--json").objects
+    return {one["number"]: one["pattern"]["org_id"] for one in found}
+
+
+def test_only_the_proposals_of_exactly_this_org_are_listed(command: Command, orgs: dict[int, str]) -> None:
+    assert orgs == {1: "acme", 2: "a", 3: "default"}
+    for number, org in orgs.items():
+        (listed,) = command("learn", "--org", org, "--json").objects
+        assert (listed["number"], listed["pattern"]["org_id"]) == (number, org)
+    assert command("learn", "--org", "acm").out == "nothing is proposed\n"
+
+
+def test_only_the_proposals_of_exactly_this_org_are_accepted(
+    command: Command, orgs: dict[int, str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = command("learn", "--org", "a", "--accept", "1")
+    assert (refused.code, stored(home, "acme")) == (2, [])
+    assert "is the number of no pending proposal of the org 'a' (there are: 2)" in refused.err
+    assert command("learn", "--org", "a", "--accept", "all").out == "1 accepted, 0 refused, 0 pending\n"
+    assert [len(stored(home, org)) for org in ("acme", "a", "default")] == [0, 1, 0]
+    says(monkeypatch, "n", "n")
+    assert command("learn", "--org", "acme", "--review").out.endswith("0 accepted, 1 refused, 0 pending\n")
+    assert [one["pattern"]["org_id"] for one in command("learn", "--json").objects] == ["default"]
 
 
 def test_store_and_proposals_can_be_elsewhere(command: Command, two: str, home: Path, tmp_path: Path) -> None:

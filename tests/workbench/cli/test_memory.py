@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,23 @@ def listed(command: Command, *more: str) -> set[str]:
     done = command("memory", "list", "acme/search", *more, "--json")
     assert (done.code, done.err) == (0, "")
     return {found["finding_id"] for found in done.objects}
+
+
+def test_no_command_for_a_person_needs_the_extra_that_storing_needs(ids: tuple[str, ...], tmp_path: Path) -> None:
+    run = "from reasonblocks_workbench.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = f"import sys; sys.modules['detect_secrets'] = None; {run}"
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", code, "memory", *argv], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        for argv in (
+            ("list", "acme/search"),
+            ("search", "acme/search", "how do the tests run"),
+            ("forget", "acme/search", "--path", "dev"),
+        )
+    ]
+    assert [TESTS in output for output in outputs[:2]] == [True, True]
+    assert outputs[2] == "1 finding removed\n"
 
 
 # ------------------------------------------------------------ list

@@ -43,10 +43,30 @@ def test_show_prints_a_table_for_each_agent(command: Command, file: ProfileFile)
     assert "clerk (default, coding): 30 runs, own: 4 of 5, 30 runs" in done.out
 
 
-def test_show_of_no_file_is_a_problem(command: Command, tmp_path: Path) -> None:
+def test_show_of_a_named_file_that_is_not_there_is_a_problem(command: Command, tmp_path: Path) -> None:
     done = command("profile", "show", "--file", str(tmp_path / "none.db"))
     assert (done.code, done.out) == (1, "")
-    assert "no such agent" in done.err
+    assert f"there is no file {tmp_path / 'none.db'}; --file must be" in done.err
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_show_without_profiles_says_what_makes_one(command: Command, form: tuple[str, ...]) -> None:
+    done = command("profile", "show", *form)
+    assert (done.code, done.out) == (0, "")
+    assert "has no profile yet; a client with profile='auto' adds one" in done.err
+
+
+@pytest.mark.parametrize("what", [("reset", "--all"), ("export", "--out", "a.db")])
+def test_there_is_nothing_to_reset_or_export_without_profiles(command: Command, what: tuple[str, ...]) -> None:
+    done = command("profile", *what)
+    assert (done.code, done.out) == (1, "")
+    assert "has no profile yet" in done.err
+
+
+def test_an_agent_that_is_not_there_is_named_with_the_number_of_the_others(command: Command, file: ProfileFile) -> None:
+    done = command("profile", "show", "--file", file.path, "--agent", "clerc", "--org", "default")
+    assert (done.code, done.out) == (1, "")
+    assert "has no agent with --agent 'clerc' --org 'default'; without that, it has 2 agents" in done.err
 
 
 def test_reset_forgets_the_named_agent_alone(command: Command, file: ProfileFile) -> None:

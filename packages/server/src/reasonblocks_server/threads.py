@@ -113,7 +113,7 @@ class OrgThreads:
 def store_of(url: str) -> Store:
     """Return the store of a path or a PostgreSQL URL, without connecting.
 
-    Raises `ConfigError` for a database that cannot be, and if the package of threads is missing.
+    Raises `ConfigError` for a file that does not exist, for a wrong URL, and if the package of threads is missing.
     """
     try:
         from reasonblocks_threads.stores import open_store
@@ -126,8 +126,9 @@ def store_of(url: str) -> Store:
             return open_store(url)
         except ConfigError as error:
             raise ConfigError("threads_url", "postgresql://...", error.rule) from error
-    if not Path(url).absolute().parent.is_dir():
-        raise ConfigError("threads_url", url, "is in no folder that exists; create the folder first")
+    if not Path(url).exists():  # a mistyped path must not make an empty database
+        rule = "does not exist; give the file that your agents' `Threads` use, and start an agent first: it creates it"
+        raise ConfigError("threads_url", url, rule)
     return open_store(url)
 
 

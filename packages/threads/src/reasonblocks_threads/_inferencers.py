@@ -107,7 +107,7 @@ def _context(ask: Ask) -> Proposal:
     lines = [item.label if _is_bare(item) else f"{item.label}: {item.text}" for item in quoted]
     if told := _told(ask, Stage.CONTEXT):
         lines.append(f"A person adds: {told}")
-    text = "; ".join(_cut(line, QUOTE_CHARS) for line in lines) or "No evidence was given."
+    text = "\n".join(_cut(collapse(line), QUOTE_CHARS) for line in lines) or "No evidence was given."
     return Proposal(
         stage=Stage.CONTEXT,
         body={"text": _cut(text)},

@@ -21,6 +21,8 @@ WIDTH = 96
 BAR = "  | "
 HANG = "    "
 """The indent of a row that continues the one above, so that a value cannot imitate the next one."""
+LINE = "  > "
+"""The indent of a row that begins a line of a text with several lines."""
 INLINE = 60
 """The columns of a quoted text within a line."""
 ID = 24
@@ -82,7 +84,7 @@ def _action(card: Card) -> Iterator[str]:
     if not card.parameters:
         yield f"{BAR}(no parameters)"
     for name, value in card.parameters.items():
-        yield from _exact(f"{_escaped(name)} = {_escaped(json.dumps(value, ensure_ascii=False, default=str))}")
+        yield from _exact(_escaped(name), value)
     if not card.checked:
         yield "These values are not checked: they are invalid, or the process that made the card lacks the action."
     yield f"Risk, by the catalogue: {_risk(card.risk)}"
@@ -90,21 +92,28 @@ def _action(card: Card) -> Iterator[str]:
         yield f"Hash: {card.hash}"
 
 
-def _exact(line: str) -> Iterator[str]:
-    """Yield a line behind the bar with all its blanks; hidden characters of parameters are escaped, not removed.
+def _exact(name: str, value: object) -> Iterator[str]:
+    """Yield a parameter behind the bar with all its blanks, as JSON; a text of several lines as these, unquoted.
 
-    A row ends after an escaped line feed, or after the last blank that fits.
+    Hidden characters are escaped, not removed.
     """
+    if isinstance(value, str) and "\n" in value:
+        yield from _hanging(f"{name} =")
+        for line in value.split("\n"):
+            yield from _hanging(_escaped(line.replace("\\", "\\\\")), LINE)
+    else:
+        yield from _hanging(f"{name} = {_escaped(json.dumps(value, ensure_ascii=False, default=str))}")
+
+
+def _hanging(line: str, first: str = "") -> Iterator[str]:
+    """Yield the rows of a line. Each but the last ends after the last blank that fits."""
     width, start = _width(line) - len(HANG), 0
-    while start < len(line):
+    while start < len(line) or not start:
         row = line[start : start + width]
-        feed = row.find("\\n") + 2
-        if feed > 1:
-            row = row[:feed]
-        elif start + width < len(line):
+        if start + width < len(line):
             row = row[: row.rfind(" ") + 1 or width]
-        yield f"{BAR}{HANG if start else ''}{row}"
-        start += len(row)
+        yield f"{BAR}{HANG if start else first}{row}"
+        start += len(row) or 1
 
 
 def _risk(risk: Risk | None) -> str:

@@ -9,9 +9,10 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from reasonblocks.engine.recovery import has_ended_well
-from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
+from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of
 from reasonblocks.monitors.kinds import TYPES
 
+from .readable import answered, asked
 from .values import Cause, Evidence
 
 CauseKind: TypeAlias = Literal["run_stalled", "run_struggling", "monitor_unheeded"]
@@ -284,8 +285,8 @@ SUCCEEDED = "The run ended with success."
 
 def _with_evidence(steps: tuple[Evidence, ...], event: StepEvent) -> tuple[Evidence, ...]:
     """Return the newest steps with the completed one that this event describes."""
-    asked = f"{event.action}({event.action_input})" if event.action else ""
-    parts = [_short(event.thought, 120), _short(asked, 120), _short(event.observation, 150)]
+    done = completed_of(event)
+    parts = [_short(event.thought, 120), _short(asked(done), 120), _short(answered(done), 150)]
     text = "\n".join(filter(None, parts))
     if not text:
         return steps

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from io import BufferedReader, FileIO
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from anyio import BrokenResourceError, CancelScope, ClosedResourceError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
+    JSONRPCError,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -20,6 +27,8 @@ from mcp_types import (
 
 from reasonblocks.concurrency.workers import in_daemon
 from reasonblocks.memory.tools import MemoryTool, memory_tools
+
+from .mcp_lines import LINE_BYTES, TOO_LONG, refusals
 
 if TYPE_CHECKING:
     from anyio import AsyncFile
@@ -38,28 +47,91 @@ LEFT_SECONDS = 1.5
 
 
 async def serve_stdio(memory: CodebaseMemory, version: str) -> None:
-    """Serve, as this version, until the client closes stdin. Nothing but the protocol is written to stdout."""
+    """Serve, as this version, until the client closes stdin. Nothing but the protocol is written to stdout.
+
+    The process's other output to stdout goes to stderr from now on. Raises `OSError` if stdout cannot be written, such
+    as `BrokenPipeError` once the client is gone.
+    """
     calls: set[asyncio.Task[Any]] = set()
     server = _server(version, memory_tools(memory), calls)
-    stdin = BufferedReader(FileIO(0, closefd=False))  # not closed: that would wait for a read
-    lines = cast("AsyncFile[str]", _Lines(stdin, calls))  # it is only iterated over
-    async with stdio_server(stdin=lines) as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+
+    async def refuse(error: JSONRPCError) -> None:
+        with suppress(BrokenResourceError, ClosedResourceError):  # the session has ended
+            await writing.send(SessionMessage(error))
+
+    with CancelScope() as scope:
+        answers = _Answers(_moved_stdout(), scope.cancel)
+        lines = _Lines(
+            BufferedReader(FileIO(0, closefd=False)), calls, refuse
+        )  # not closed: that would wait for a read
+        stdin, stdout = cast("AsyncFile[str]", lines), cast("AsyncFile[str]", answers)  # no other methods are called
+        async with stdio_server(stdin=stdin, stdout=stdout) as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+    if answers.error is not None:
+        raise answers.error
+
+
+def _moved_stdout() -> int:
+    """Return a descriptor of stdout, whose own one becomes that of stderr."""
+    moved = os.dup(1)
+    with suppress(OSError):  # stderr is closed
+        os.dup2(2, 1)
+    return moved
+
+
+class _Answers:
+    """The answers on stdout. Unlike with the library, a failed write ends the session, and a hanging one does not
+    prevent that.
+    """
+
+    def __init__(self, stdout: int, end: Callable[[], None]) -> None:
+        self._stdout, self._end = stdout, end
+        self.error: OSError | None = None
+
+    async def write(self, text: str) -> None:
+        try:
+            await in_daemon(partial(self._written, text.encode()))
+        except OSError as exc:
+            self.error = exc
+            self._end()
+
+    async def flush(self) -> None:
+        """Do nothing: no buffer is left that would fail again at the interpreter's exit."""
+
+    def _written(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._stdout, data) :]
 
 
 class _Lines:
-    """The lines of stdin. Unlike those of anyio, a read can be abandoned, so that Ctrl-C ends the server at once."""
+    """The lines of stdin that the library answers; the others are refused.
 
-    def __init__(self, stdin: BinaryIO, calls: set[asyncio.Task[Any]]) -> None:
-        self._stdin, self._calls = stdin, calls
+    Unlike those of anyio, a read can be abandoned, so that Ctrl-C ends the server at once.
+    """
+
+    def __init__(
+        self,
+        stdin: BinaryIO,
+        calls: set[asyncio.Task[Any]],
+        refuse: Callable[[JSONRPCError], Awaitable[None]],
+    ) -> None:
+        self._stdin, self._calls, self._refuse = stdin, calls, refuse
 
     def __aiter__(self) -> _Lines:
         return self
 
     async def __anext__(self) -> str:
-        line = await in_daemon(self._stdin.readline)
-        if line:
-            return line.decode("utf-8", "replace")
+        is_long = False
+        while line := await in_daemon(partial(self._stdin.readline, LINE_BYTES)):
+            is_rest, is_long = is_long, len(line) == LINE_BYTES and not line.endswith(b"\n")
+            if is_rest:
+                continue
+            text = line.decode("utf-8", "replace")
+            errors = (TOO_LONG,) if is_long else refusals(text)
+            if errors is None:
+                return text
+            for error in errors:
+                await self._refuse(error)
         await asyncio.sleep(ARRIVAL_SECONDS)
         if self._calls:  # the end of the input would cancel them, and their answers would be lost
             await asyncio.wait(self._calls, timeout=LEFT_SECONDS)

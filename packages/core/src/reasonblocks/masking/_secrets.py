@@ -82,15 +82,16 @@ _PHRASE = re.compile(
 )
 
 
-def without_secrets(text: str, *, accounts: bool = False, addresses: bool = False) -> str:
+def without_secrets(text: str, *, accounts: bool = False, addresses: bool = False, detected: bool = True) -> str:
     """Mask secrets, and keep everything else, even numbers, hashes and paths.
 
     With `accounts`, user names are masked too, in home folders and before hosts; with `addresses`, those of machines.
-    Raises `ExtraMissing` like `detectors`.
+    Raises `ExtraMissing` like `detectors`; without `detected`, only our own rules are used, which need no extra.
     """
     text = without_shaped(without_announced(without_blocks(text)))
     text = without_addresses(text) if addresses else text
-    return without_detected(without_accounts(text) if accounts else text)
+    text = without_accounts(text) if accounts else text
+    return without_detected(text) if detected else text
 
 
 def masked_finding(finding: Finding, mask: Callable[[str], str] = without_secrets) -> Finding:

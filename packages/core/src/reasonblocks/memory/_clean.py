@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from ..exceptions import ConfigError
+from ..exceptions import ConfigError, ExtraMissing
 from ..findings import checked, checked_path
 from ..types import Finding
 from ..util.json import evolve
@@ -20,15 +21,28 @@ SHOWN = 500
 
 
 class Cleaner:
-    """Redacts texts with the caller's function, if there is one, and masks their secrets."""
+    """Redacts texts with the caller's function, if there is one, and masks their secrets.
+
+    Findings need the detectors of the extra `memory`. Without it, the other texts, which are not stored, are masked by
+    our own rules alone.
+    """
 
     def __init__(self, redact: Callable[[str], str] | None) -> None:
-        from ..masking import detectors, masked_finding, without_secrets  # many patterns: 30 ms
+        from ..masking import masked_finding, without_secrets  # many patterns: 30 ms
         from ..options.options import plain_call_back
 
-        detectors("codebase memory")
-        self._redact, self._masked = plain_call_back("redact", redact), without_secrets
-        self._masked_finding = masked_finding
+        self._redact, self._masked_finding = plain_call_back("redact", redact), masked_finding
+        try:
+            self.need_detectors()
+            self._masked: Callable[[str], str] = without_secrets
+        except ExtraMissing:
+            self._masked = partial(without_secrets, detected=False)
+
+    def need_detectors(self) -> None:
+        """Raise `ExtraMissing` if findings cannot be cleaned."""
+        from ..masking import detectors
+
+        detectors("storing in codebase memory")
 
     def text(self, text: str) -> str:
         """Return a text without secrets. Raises `ConfigError` if `redact` returns no text."""
@@ -39,7 +53,8 @@ class Cleaner:
         return self._masked(text)
 
     def finding(self, given: Finding, relative: Callable[[str], str]) -> Finding:
-        """Return a finding that is valid before and after its texts are cleaned."""
+        """Return a finding that is valid before and after its texts are cleaned. Raises `ExtraMissing`."""
+        self.need_detectors()
         found = self._valid(given)
         found = evolve(found, file_path=relative(found.file_path))
         return self._valid(self._masked_finding(found, self.text))

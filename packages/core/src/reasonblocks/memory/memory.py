@@ -49,12 +49,14 @@ class CodebaseMemory:
     file's hash; when the file changes, the finding is stale. `recall` drops stale findings or, with `stale="mark"`,
     marks them. A file that is missing makes a finding stale only if `root` was given.
 
-    Every text passes `redact`, then secrets in it are masked, and only then is it stored or searched for. This needs
-    the extra `memory`.
+    Every text passes `redact`, then secrets in it are masked, and only then is it stored or searched for. Storing needs
+    the extra `memory`, and so do the tools for agents; without it `store` raises `ExtraMissing`, and secrets in queries
+    and paths are masked by our own rules alone.
 
-    The constructor raises `ConfigError` and `ExtraMissing`. All methods raise `ConfigError` for an invalid argument,
-    `StoreError` or `Unavailable` if the store fails, and what `redact` and `embedder` raise; then nothing has changed.
-    A `store_many` that takes several requests of a server, which are documented at its stores, may have stored some.
+    The constructor raises `ConfigError`, and `ExtraMissing` if the store needs an extra. All methods raise
+    `ConfigError` for an invalid argument, `StoreError` or `Unavailable` if the store fails, and what `redact` and
+    `embedder` raise; then nothing has changed. A `store_many` that takes several requests of a server, which are
+    documented at its stores, may have stored some.
     Thread-safe if the store is.
     """
 
@@ -230,6 +232,10 @@ class CodebaseMemory:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.codebase_id!r})"
+
+    def _need_detectors(self) -> None:
+        """Raise `ExtraMissing` if nothing can be stored."""
+        self._cleaner.need_detectors()
 
     def _kept(self, findings: Iterable[Finding | Mapping[str, Any]]) -> tuple[Finding, ...]:
         """Store findings and return them as they are stored: masked, with their ids and the state of their files."""

@@ -82,7 +82,11 @@ class MemoryTool:
 
 
 def memory_tools(memory: CodebaseMemory) -> tuple[MemoryTool, ...]:
-    """Return the tools of one codebase: `memory_recall`, `memory_store` and `memory_forget`."""
+    """Return the tools of one codebase: `memory_recall`, `memory_store` and `memory_forget`.
+
+    Raises `ExtraMissing` without the extra `memory`.
+    """
+    memory._need_detectors()
     answers = _Answers(memory)
     return (
         _tool("memory_recall", RECALL, _Recall, answers.recall, reads_only=True),

@@ -6,6 +6,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 POSTGRES = ("psycopg[binary]>=3.2.1",)
 """The requirements of the extra `postgres`, as in `pyproject.toml`."""
+SQLITE_URL = "sqlite:///"
 FOLDER = "server"
 """The name of the data folder in the user's folder."""
 
@@ -53,10 +55,13 @@ def settings_of(arguments: Namespace, **given: Any) -> Settings:
 
 
 def used_settings_of(arguments: Namespace) -> Settings:
-    """Return the settings of a server that has been started. Raises `ReasonBlocksError` for a folder without one."""
+    """Return the settings of a server that has been started. Raises `ReasonBlocksError` for a place without one."""
     settings = _read(arguments)
     if settings.database_url is None and not (settings.data / DATABASE_FILE).exists():
         raise ReasonBlocksError(f"no server has been started with {settings.data}; --data names another folder")
+    path = settings.database.partition("?")[0]
+    if path.startswith(SQLITE_URL) and not Path(path.removeprefix(SQLITE_URL)).exists():
+        raise ReasonBlocksError(f"no server has been started with {path}; --database-url names another database")
     return settings
 
 

@@ -16,7 +16,7 @@ from reasonblocks_workbench.report.html import environment
 
 from . import _words as words
 from ._paths import codebase_href, experiment_href, pattern_href, run_href, thread_href, with_query
-from ._thread_words import exact
+from ._thread_words import readable
 from ._visit import LOGIN, TOKEN, Refusal, Visit
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _href(name: str) -> str:
 def _environment() -> Environment:
     found = environment(OWN)
     found.globals |= {
-        "run_href": run_href, "thread_href": thread_href, "foreign": visible, "exact": exact,
+        "run_href": run_href, "thread_href": thread_href, "foreign": visible, "readable": readable,
         "pattern_href": pattern_href, "experiment_href": experiment_href, "codebase_href": codebase_href,
         "with_query": with_query, "ago": words.ago, "moment": words.moment, "share": words.share,
         "decimal": words.decimal, "sentence_case": words.sentence_case,

@@ -119,7 +119,17 @@ def said_of(event: ThreadEvent) -> Said:
 
 def exact(value: object) -> str:
     """Return a value of a parameter as JSON, with escapes for all invisible characters."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    return _escaped(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def readable(value: object) -> str:
+    """Return the same, but a text of several lines as these, unquoted, with the escapes of JSON in them."""
+    if isinstance(value, str) and "\n" in value:
+        return _escaped(value.replace("\\", "\\\\"))
+    return exact(value)
+
+
+def _escaped(text: str) -> str:
     return text if visible(text) == text else "".join(char if visible(char) else _escape(char) for char in text)
 
 
@@ -153,8 +163,16 @@ def _number(data: Data, name: str) -> int:
 def _body(proposal: Data) -> str:
     """Return a proposal's text, its question, or its action with the parameters."""
     body = _part(proposal, "body")
-    action = _text(body, "action")
-    return f"{action} {exact(body.get('parameters', {}))}" if action else _text(body, "text", "question")
+    return _action(body) if _text(body, "action") else _text(body, "text", "question")
+
+
+def _action(data: Data) -> str:
+    """Return an action with a row for each parameter; the lines of a text are indented below its name."""
+    rows = [_text(data, "action")]
+    for name, value in _part(data, "parameters").items():
+        text = readable(value).replace("\n", "\n    ")
+        rows.append(f"{name} =\n    {text}" if "\n" in text else f"{name} = {text}")
+    return "\n".join(rows)
 
 
 def _plain(what: str, *names: str) -> Callable[[Data], Said]:
@@ -203,7 +221,7 @@ def _deferred(data: Data) -> Said:
 
 def _approved(data: Data) -> Said:
     who = "the policy approved" if data.get("auto") is True else "approved"
-    return Said(what=f"{who} the action", words=f"{_text(data, 'action')} {exact(data.get('parameters', {}))}")
+    return Said(what=f"{who} the action", words=_action(data))
 
 
 def _review(data: Data) -> Said:

@@ -113,7 +113,7 @@ class Engine:
     def submit(
         self, command: Command, *, effects: Effects | None = None, answer: AnswerName | None = None
     ) -> Submitted:
-        """Append what a command decides, with its rows and the `effects` (letters, calls), in one transaction.
+        """Append what a command decides, with its rows and the `effects` (such as letters), in one transaction.
 
         A command id that is known returns its result again. `answer` names an answer whose trigger others have too.
         Raises `Refused`, `Conflict`, `CardClosed`, `ReadOnly`, `UnknownThread`, `StoreUnavailable`; nothing changed

@@ -17,7 +17,6 @@ from ._calls import bounded, deadline, described, report_late
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..ports import Writing
     from ..rules import Rules
     from ..values import Thread, Work
 
@@ -73,8 +72,6 @@ class _Answer:
     proposals: tuple[Checked, ...] = ()
     code: str = ""
     detail: str = ""
-    settled: bool = True
-    """False if a call still runs, whose cost may come."""
 
 
 def infer(engine: Engine, work: Work) -> None:
@@ -90,7 +87,7 @@ def infer(engine: Engine, work: Work) -> None:
         return
     if refusal := _exhausted(job, _Cost()):
         _refuse(job, refusal)
-    elif _start(job, reserve=True):
+    elif _start(job):
         answer = _ask(job, checked.faults)
         if answer.proposals:
             _done(job, answer)
@@ -135,19 +132,11 @@ def _refuse(job: _Job, detail: str) -> None:
     job.engine.report(job.work, trigger, data if queued else {**data, "call": _booked(job, _Cost())}, detail=detail)
 
 
-def _start(job: _Job, *, reserve: bool = False) -> bool:
-    """Log that the inference begins and reserve its call. Returns False if the thread has moved on."""
-
-    def effects(writing: Writing, thread: Thread) -> None:
-        if reserve:
-            writing.reserve_call(job.call_id, thread.id, tokens=RESERVED_TOKENS, usd=RESERVED_USD)
-
-    if job.thread.phase is Phase.AWAITING_INFERENCE:
-        data = {"work": job.work.id}
-        return job.engine.report(job.work, Trigger.INFERENCE_STARTED, data, effects=effects) is not None
-    with job.engine.store.write([job.thread.id]) as writing:  # an earlier attempt started it
-        effects(writing, job.thread)
-    return True
+def _start(job: _Job) -> bool:
+    """Log that the inference begins, unless an earlier attempt did. Returns False if the thread has moved on."""
+    if job.thread.phase is not Phase.AWAITING_INFERENCE:
+        return True
+    return job.engine.report(job.work, Trigger.INFERENCE_STARTED, {"work": job.work.id}) is not None
 
 
 def _ask(job: _Job, errors: tuple[str, ...]) -> _Answer:
@@ -162,7 +151,7 @@ def _ask(job: _Job, errors: tuple[str, ...]) -> _Answer:
         if outcome.late is not None:
             outcome.late.add_done_callback(_late(job))
             detail = f"{inferencer.name} did not answer in time, and was given up."
-            return _Answer(cost=cost.plus(*_UNKNOWN), code="deadline", detail=detail, settled=False)
+            return _Answer(cost=cost.plus(*_UNKNOWN), code="deadline", detail=detail)
         if outcome.error is not None:
             cost, code = cost.plus(*_UNKNOWN), "error"
             faults = [f"it raised {described(outcome.error)}"]
@@ -205,19 +194,15 @@ def _late(job: _Job) -> Callable[[Future[object]], None]:
 
     def note(future: Future[object]) -> None:
         error = future.exception()
-        tokens, usd = _cost(None if error else future.result())
-        detail = f"{job.engine.inferencer.name} " + (f"raised {described(error)}" if error else "answered too late")
+        if error is None:
+            tokens, usd = _cost(future.result())
+            said = f"answered too late, for {tokens:,} tokens and {usd:.2f} USD"
+        else:
+            said = f"raised {described(error)}"
         name = f"work:{job.work.id}:late:{job.work.attempts}"
-        report_late(job.engine, job.thread.id, name, "inference", detail, _settle(job, tokens, usd))
+        report_late(job.engine, job.thread.id, name, "inference", f"{job.engine.inferencer.name} {said}")
 
     return note
-
-
-def _settle(job: _Job, tokens: int, usd: float) -> Callable[[Writing, Thread], None]:
-    def effects(writing: Writing, thread: Thread) -> None:
-        writing.settle_call(job.call_id, tokens=tokens, usd=usd)
-
-    return effects
 
 
 def _done(job: _Job, answer: _Answer, *, stored: bool = False) -> None:
@@ -229,7 +214,7 @@ def _done(job: _Job, answer: _Answer, *, stored: bool = False) -> None:
         "preconditions": _preconditions(job, asked) if job.thread.stage is Stage.ACTION else None,
     }
     try:
-        _report(job, Trigger.INFERENCE_DONE, data, answer, "an answer")
+        job.engine.report(job.work, Trigger.INFERENCE_DONE, data, detail="an answer")
     except Refused as exc:
         if isinstance(exc, ReadOnly):
             raise
@@ -238,14 +223,7 @@ def _done(job: _Job, answer: _Answer, *, stored: bool = False) -> None:
 
 def _failed(job: _Job, answer: _Answer) -> None:
     data: dict[str, object] = {"code": answer.code, "detail": answer.detail, "call": _booked(job, answer.cost)}
-    _report(job, Trigger.INFERENCE_FAILED, data, answer, answer.detail)
-
-
-def _report(job: _Job, trigger: Trigger, data: dict[str, object], answer: _Answer, detail: str) -> None:
-    settle = _settle(job, answer.cost.tokens, answer.cost.usd) if data["call"] and answer.settled else None
-    if job.engine.report(job.work, trigger, data, effects=settle, detail=detail) is None and settle is not None:
-        with job.engine.store.write([job.thread.id]) as writing:  # the thread has moved on, and the call was made
-            settle(writing, job.thread)
+    job.engine.report(job.work, Trigger.INFERENCE_FAILED, data, detail=answer.detail)
 
 
 def _booked(job: _Job, cost: _Cost) -> dict[str, object]:

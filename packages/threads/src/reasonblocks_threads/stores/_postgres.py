@@ -21,7 +21,7 @@ from ..ports import Reading, Writing
 from ..values import Letter
 from ._gate import gate
 from ._reading import SqlReading
-from ._tables import FORM, POSTGRES, SCHEMA
+from ._tables import FORM, POSTGRES, SCHEMA, changes
 from ._transaction import Cursor, Duplicate, Transaction
 from ._writing import SqlWriting
 
@@ -211,21 +211,33 @@ class PostgresStore:
         return connection
 
     def _prepare(self, connection: Connection) -> None:
-        """Check the form of the tables, and create missing ones, one process at a time."""
-        if not self._has_tables(connection):
+        """Check the form of the tables; create missing ones and change older ones, one process at a time."""
+        if self._missing(connection):
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES,))
-                if not self._has_tables(connection):
-                    connection.execute(f"SET LOCAL search_path = {SCHEMA}".encode())
-                    for statement in POSTGRES:
-                        connection.execute(statement.encode())
-        found = connection.execute(f"SELECT number FROM {SCHEMA}.form".encode()).fetchone()
-        if found is None or found[0] > FORM:
-            form = found and found[0]
+                statements = self._missing(connection)
+                connection.execute(f"SET LOCAL search_path = {SCHEMA}".encode())
+                for statement in statements:
+                    connection.execute(statement.encode())
+        form = self._form(connection)
+        if form is None or form > FORM:
             raise StoreUnavailable(
                 f"{self._name}: the form {form} of its tables is newer than this library's {FORM}; "
                 "upgrade reasonblocks-threads"
             )
+
+    def _missing(self, connection: Connection) -> Sequence[str]:
+        """Return the statements that lead to the tables of the present form; none if a newer version wrote them."""
+        if not self._has_tables(connection):
+            return POSTGRES
+        form = self._form(connection)
+        if form is None or form >= FORM:
+            return ()
+        return (*changes(form), f"UPDATE form SET number = {FORM}")
+
+    def _form(self, connection: Connection) -> int | None:
+        found = connection.execute(f"SELECT number FROM {SCHEMA}.form".encode()).fetchone()
+        return None if found is None else found[0]
 
     def _has_tables(self, connection: Connection) -> bool:
         sql = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename = 'form'"  # `to_regclass` is cached

@@ -20,7 +20,7 @@ from ..ports import Reading, Writing
 from ..values import Letter
 from ._gate import gate
 from ._reading import SqlReading
-from ._tables import FORM, SQLITE
+from ._tables import FORM, SQLITE, changes
 from ._transaction import Duplicate, Transaction
 from ._writing import SqlWriting
 
@@ -242,9 +242,9 @@ class SqliteStore:
         return _Link(db, inode)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        """Check the file's form, and create the tables in an empty one."""
+        """Check the file's form, create the tables in an empty one, and change those of an older form."""
         with db:
-            db.execute("BEGIN")  # another process may create them between two reads
+            db.execute("BEGIN")  # another process may create or change them between two reads
             found = _form(db, self._name)
         if found == FORM:
             return
@@ -252,8 +252,8 @@ class SqliteStore:
             to_wal(db, self._busy_s)
         with db:
             _begin(db, self._busy_s)
-            if _form(db, self._name) != FORM:
-                for statement in SQLITE:
+            if (form := _form(db, self._name)) != FORM:
+                for statement in changes(form) if form else SQLITE:
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id={APPLICATION}")
                 db.execute(f"PRAGMA user_version={FORM}")

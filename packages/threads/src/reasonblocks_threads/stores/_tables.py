@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-FORM = 1
-"""The form of the tables. A newer one is refused."""
+FORM = 2
+"""The form of the tables. A newer one is refused, an older one is changed into it."""
+CHANGES = {1: ("DROP TABLE call",)}
+"""The statements that change tables of an older form into those of the next one."""
 SCHEMA = "reasonblocks_threads"
 """PostgreSQL's schema of the tables."""
 
@@ -52,8 +54,6 @@ CREATE TABLE letter (
   state TEXT NOT NULL, calls {int} NOT NULL);
 CREATE INDEX letter_run ON letter (run_id, state, at);
 
-CREATE TABLE call (
-  id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, tokens {int} NOT NULL, usd {real} NOT NULL, settled INTEGER NOT NULL);
 CREATE TABLE blob (hash TEXT PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)
 """
@@ -80,6 +80,11 @@ _POSTGRES_TRIGGERS = (
     END$$""",
     "CREATE TRIGGER event_dense BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION dense()",
 )
+
+
+def changes(form: int) -> tuple[str, ...]:
+    """Return the statements that change tables of this form into those of the present one."""
+    return tuple(statement for older in range(form, FORM) for statement in CHANGES[older])
 
 
 def _tables(**types: str) -> tuple[str, ...]:

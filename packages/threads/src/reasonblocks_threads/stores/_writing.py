@@ -204,14 +204,6 @@ class SqlWriting(SqlReading):
         sql = "UPDATE letter SET state = coalesce(?, state), calls = coalesce(?, calls) WHERE id = ?"
         self._db.change(sql, (state, calls if calls is None else number(calls), id_of(letter_id)))
 
-    def reserve_call(self, call_id: str, thread_id: str, *, tokens: int, usd: float) -> None:
-        sql = "INSERT INTO call VALUES (?, ?, ?, ?, 0) ON CONFLICT (id) DO NOTHING"
-        self._db.change(sql, (id_of(call_id), thread_id, number(tokens), usd))
-
-    def settle_call(self, call_id: str, *, tokens: int, usd: float) -> bool:
-        sql = "UPDATE call SET tokens = ?, usd = ?, settled = 1 WHERE id = ? AND settled = 0"
-        return self._db.change(sql, (number(tokens), usd, id_of(call_id))) > 0
-
     def put_blob(self, hash: str, text: str) -> None:
         self._db.change("INSERT INTO blob VALUES (?, ?) ON CONFLICT (hash) DO NOTHING", (id_of(hash), text))
 

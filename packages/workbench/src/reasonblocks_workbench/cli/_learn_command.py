@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.util.files import STORE
 from reasonblocks.util.json import evolve
 
-from .files import PROPOSALS, add_format, in_home, placed, runs_of
+from .files import ORG, PROPOSALS, add_format, in_home, placed, runs_of
 from .options import OPTIONS
 from .output import OK, PROBLEM, Parsers, printable, say, warn
 
@@ -46,10 +46,10 @@ def listed(number: int, proposal: Proposal) -> Iterator[str]:
     yield ""
 
 
-def review(pending: Sequence[Proposal]) -> list[Proposal]:
+def review(pending: Mapping[int, Proposal]) -> list[Proposal]:
     """Ask about each proposal until the user quits; return the accepted and refused ones, as edited."""
     decided: list[Proposal] = []
-    for number, proposal in enumerate(pending, 1):
+    for number, proposal in pending.items():
         for line in listed(number, proposal):
             say(line)
         answer = _answer()
@@ -111,7 +111,11 @@ def add_to(commands: Parsers) -> None:
     parser.usage = "reasonblocks learn [OPTIONS] [RUNS...]"
     parser.add_argument("runs", nargs="*", metavar="RUNS")
     add_format(parser)
-    parser.add_argument("--org", default="default", metavar="ORG", help="the org that owns the lessons (default)")
+    parser.add_argument(
+        "--org",
+        metavar="ORG",
+        help=f"the org that owns the new lessons ({ORG}); with it, only its proposals are listed and decided",
+    )
     parser.add_argument("--store", metavar="PATH", help=f"where accepted patterns go ({in_home(STORE)})")
     parser.add_argument("--out", metavar="FILE", help=f"where proposals are kept ({in_home(PROPOSALS)})")
     parser.add_argument(
@@ -154,7 +158,7 @@ def learn(arguments: argparse.Namespace) -> int:
         known = together(known, found)
         if known:
             write_proposals(path, known)
-    pending = [proposal for proposal in known if proposal.status == "pending"]
+    pending = _pending(known, arguments.org)
     decided = _decided(arguments, pending)
     if decided:
         _store(arguments, decided)
@@ -162,6 +166,12 @@ def learn(arguments: argparse.Namespace) -> int:
         write_proposals(path, [by_id.get(proposal.pattern.id, proposal) for proposal in known])
     _report(arguments, pending, decided)
     return OK
+
+
+def _pending(known: Sequence[Proposal], org: str | None) -> Mapping[int, Proposal]:
+    """Return the pending proposals of an org, or of all, with numbers that are the same in both lists."""
+    pending = [proposal for proposal in known if proposal.status == "pending"]
+    return {number: one for number, one in enumerate(pending, 1) if org in (None, one.pattern.org_id)}
 
 
 def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
@@ -177,7 +187,7 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
     with closing(ReasonBlocks(e_traces_enabled=False, base_url="", **settings)) as rb:
         found_runs = runs_of(arguments.runs, arguments.format)
         runs = _runs(found_runs, seen, task_profile=arguments.task_profile)
-        found = learn_from(runs, rb=rb, org_id=arguments.org, tool_roles=settings.get("tool_roles"))
+        found = learn_from(runs, rb=rb, org_id=arguments.org or ORG, tool_roles=settings.get("tool_roles"))
     if seen["runs"] and seen["unknown outcome"]:
         warn(f"reasonblocks learn: left out for an unknown outcome: {seen['unknown outcome']}")
     return found if seen["runs"] else None
@@ -192,17 +202,21 @@ def _runs(found: Iterable[RecordedRun], seen: Counter[str], task_profile: str | 
         yield evolve(run, task_profile=None) if task_profile else run
 
 
-def _decided(arguments: argparse.Namespace, pending: Sequence[Proposal]) -> list[Proposal]:
+def _decided(arguments: argparse.Namespace, pending: Mapping[int, Proposal]) -> list[Proposal]:
     """Return the proposals that the user accepts or refuses."""
     if arguments.review:
         return review(pending)
     if arguments.accept is None:
         return []
-    numbers = arguments.accept or range(1, len(pending) + 1)
+    numbers = arguments.accept or pending
     for number in numbers:
-        if number > len(pending):
-            raise ConfigError("--accept", number, f"there are {len(pending)} pending proposals")
-    return [pending[number - 1].with_status("accepted") for number in dict.fromkeys(numbers)]
+        if number not in pending:
+            of = "" if arguments.org is None else f" of the org {arguments.org!r}"
+            listed_ones = ", ".join(map(str, pending)) or "none"
+            raise ConfigError(
+                "--accept", number, f"is the number of no pending proposal{of} (there are: {listed_ones})"
+            )
+    return [pending[number].with_status("accepted") for number in dict.fromkeys(numbers)]
 
 
 def _store(arguments: argparse.Namespace, decided: Sequence[Proposal]) -> None:
@@ -216,17 +230,17 @@ def _store(arguments: argparse.Namespace, decided: Sequence[Proposal]) -> None:
             store.add(accepted)
 
 
-def _report(arguments: argparse.Namespace, pending: Sequence[Proposal], decided: Sequence[Proposal]) -> None:
+def _report(arguments: argparse.Namespace, pending: Mapping[int, Proposal], decided: Sequence[Proposal]) -> None:
     if arguments.json:
-        numbers = {proposal.pattern.id: number for number, proposal in enumerate(pending, 1)}
-        for proposal in decided or pending:
+        numbers = {proposal.pattern.id: number for number, proposal in pending.items()}
+        for proposal in decided or pending.values():
             say(json.dumps({"number": numbers[proposal.pattern.id], **proposal.as_json()}, separators=(",", ":")))
         return
     accepted = sum(proposal.status == "accepted" for proposal in decided)
     if decided or arguments.review or arguments.accept is not None:
         say(f"{accepted} accepted, {len(decided) - accepted} refused, {len(pending) - len(decided)} pending")
         return
-    for number, proposal in enumerate(pending, 1):
+    for number, proposal in pending.items():
         for line in listed(number, proposal):
             say(line)
     say(f"{len(pending)} pending" if pending else "nothing is proposed")

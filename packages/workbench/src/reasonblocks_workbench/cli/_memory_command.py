@@ -13,7 +13,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from reasonblocks import __version__
-from reasonblocks.exceptions import ExtraMissing
+from reasonblocks.exceptions import ExtraMissing, ReasonBlocksError
 from reasonblocks.util.files import STORE
 
 from ..extras import EXTRAS
@@ -276,6 +276,8 @@ def _removed(arguments: argparse.Namespace, memory: CodebaseMemory) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     """Serve until the client closes stdin or the user presses Ctrl-C."""
     serve_stdio = mcp_server()
+    if sys.stdin is None or sys.stdout is None:  # a file opened later would get the number of the closed one
+        raise ReasonBlocksError("`reasonblocks memory serve` needs an MCP client: its stdin or stdout is closed")
     if sys.stdin.isatty():
         warn("reasonblocks memory serve: waiting for an MCP client on stdin; Ctrl-C ends it")
     with _opened(arguments) as memory, suppress(KeyboardInterrupt):

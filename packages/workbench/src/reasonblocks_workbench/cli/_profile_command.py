@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasonblocks.util.files import PROFILES
 
 from .files import in_home, placed
 from .options import FlagError
-from .output import OK, PROBLEM, Parsers, Table, say, show, warn
+from .output import OK, PROBLEM, Parsers, Table, numbered, say, show, warn
 
 if TYPE_CHECKING:
     from reasonblocks.backends.profiles import ProfileFile, Row
+
+
+NAMING = ("agent", "org", "task-profile")
+"""The options that name agents."""
 
 
 def add_to(commands: Parsers) -> None:
@@ -49,7 +54,7 @@ def _add(commands: Parsers, name: str, command: object, help: str) -> None:
 def _show(arguments: argparse.Namespace) -> int:
     file, rows = _found(arguments)
     if not rows:
-        return _none(file)
+        return _none(arguments, file)
     for row in rows:
         described = _described(file, row)
         if arguments.json:
@@ -92,7 +97,7 @@ def _reset(arguments: argparse.Namespace) -> int:
         raise FlagError("--agent", "name an agent, an org or a task profile, or give --all")
     file, rows = _found(arguments)
     if not rows:
-        return _none(file)
+        return _none(arguments, file)
     for row in rows:
         file.drop(row[:3])
         say(f"forgot {row.runs} runs of {row.agent_name} ({row.org_id}, {row.task_profile})")
@@ -102,7 +107,7 @@ def _reset(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     file, rows = _found(arguments)
     if not rows:
-        return _none(file)
+        return _none(arguments, file)
     file.copy_to(arguments.out, [row[:3] for row in rows])
     say(f"{arguments.out}: {len(rows)} agents, {sum(row.runs for row in rows)} runs")
     return OK
@@ -119,6 +124,17 @@ def _found(arguments: argparse.Namespace) -> tuple[ProfileFile, list[Row]]:
     ]
 
 
-def _none(file: ProfileFile) -> int:
-    warn(f"reasonblocks profile: {file.path} has no such agent")
+def _none(arguments: argparse.Namespace, file: ProfileFile) -> int:
+    """Report that no agent is found. To show none is no problem, unless an agent or a file was named."""
+    if known := len(file.agents()):
+        given = [(name, getattr(arguments, name.replace("-", "_"))) for name in NAMING]
+        named = " ".join(f"--{name} {value!r}" for name, value in given if value is not None)
+        found = f"{file.path} has no agent with {named}; without that, it has {numbered(known, 'agent')}"
+    elif arguments.file is not None and not Path(file.path).exists():
+        found = f"there is no file {file.path}; --file must be the one that a client's profile= names"
+    else:
+        warn(f"reasonblocks profile: {file.path} has no profile yet; a client with profile='auto' adds one when a run "
+             "of an agent with an agent_name finishes")  # fmt: skip
+        return OK if arguments.command is _show else PROBLEM
+    warn(f"reasonblocks profile: {found}")
     return PROBLEM
