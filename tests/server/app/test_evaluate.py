@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -15,6 +14,7 @@ import pytest
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.wire import EvaluateRequest, EvaluateResponse
 from reasonblocks_server._evaluations import INLINE_BYTES, INLINE_STEPS, PROFILES_S, OrgEvaluations
+from reasonblocks_server._shares import SharedPool
 from reasonblocks_server.errors import ApiError
 from reasonblocks_server.serving import Evaluations
 from reasonblocks_server.storage import Storage
@@ -31,9 +31,10 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with SharedPool("test", 2, 2) as found:
-        yield found
+def pool() -> Iterator[SharedPool]:
+    found = SharedPool("test", 2, 2)
+    yield found
+    found.close()
 
 
 def answer(evaluations: OrgEvaluations, body: Body, **options: Any) -> EvaluateResponse:
@@ -72,7 +73,7 @@ def test_sightings_of_any_form_are_answered(client: httpx.Client) -> None:
         assert evaluated(client, account={"steps": 1}, sightings=sightings)["scores"]
 
 
-def test_a_large_step_is_evaluated_in_a_thread_with_the_same_result(storage: Storage, pool: ThreadPoolExecutor) -> None:
+def test_a_large_step_is_evaluated_in_a_thread_with_the_same_result(storage: Storage, pool: SharedPool) -> None:
     threads: list[int] = []
 
     class Watched(Evaluations):
@@ -100,7 +101,7 @@ def test_many_steps_at_once_are_evaluated_in_a_thread_with_the_same_result(clien
     assert evaluated(client, steps=steps) == stepped(client, len(steps), steps)[-1]
 
 
-def test_a_request_whose_deadline_passes_is_given_up(storage: Storage, pool: ThreadPoolExecutor) -> None:
+def test_a_request_whose_deadline_passes_is_given_up(storage: Storage, pool: SharedPool) -> None:
     evaluations = OrgEvaluations(storage, pool)
     steps = [{**LOOP, "observation": f"{number} failed"} for number in range(10_000)]
     begun = time.monotonic()
@@ -114,7 +115,7 @@ def test_a_request_whose_deadline_passes_is_given_up(storage: Storage, pool: Thr
 
 
 @pytest.fixture
-def evaluations(storage: Storage, pool: ThreadPoolExecutor) -> OrgEvaluations:
+def evaluations(storage: Storage, pool: SharedPool) -> OrgEvaluations:
     return OrgEvaluations(storage, pool)
 
 
@@ -142,7 +143,7 @@ def test_an_unknown_profile_is_judged_as_coding_and_logged_once(
     assert [record.getMessage().count("nobody's") for record in caplog.records] == [1]
 
 
-def test_a_changed_profile_is_used_within_its_time_in_the_cache(storage: Storage, pool: ThreadPoolExecutor) -> None:
+def test_a_changed_profile_is_used_within_its_time_in_the_cache(storage: Storage, pool: SharedPool) -> None:
     now = [100.0]
     evaluations = OrgEvaluations(storage, pool, clock=lambda: now[0])
 
