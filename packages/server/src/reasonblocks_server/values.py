@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from reasonblocks.events import StepEvent
+
 Scope: TypeAlias = Literal["ingest", "evaluate", "read", "steer", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 NoteState: TypeAlias = Literal["queued", "told", "withdrawn", "expired", "unheard"]
@@ -49,13 +51,14 @@ class KeyRow:
 class Ingested:
     """The result of a batch of events.
 
-    `refused` has the index and the reason for each refused event. `finished` are the ids of
+    `refused` has the index and the reason for each refused event. `steps` are the accepted steps, `finished` the ids of
     runs that ended with this batch for the first time.
     """
 
     accepted: int = 0
     repeated: int = 0
     refused: tuple[tuple[int, str], ...] = ()
+    steps: tuple[StepEvent, ...] = ()
     finished: tuple[str, ...] = ()
 
 

@@ -71,14 +71,20 @@ def ingest(connection: Connection, org_id: str, batch: Sequence[Given], now: flo
     batch = [given for given in batch if given.run_id not in foreign]
     runs_of = {name: _Run(row=row) for name, row in rows.items() if name not in foreign}
     _find_steps(connection, runs_of, batch)
-    accepted = sum([runs_of[given.run_id].add(given) for given in batch])
+    accepted = [given.event for given in batch if runs_of[given.run_id].add(given)]
     changed = [run for run in runs_of.values() if run.changed]
     finished = tuple(run.row["run_id"] for run in changed if run.ended)
     _write(connection, org_id, changed, now)
     _tell_notes(connection, org_id, batch)
     if finished:
         _close_notes(connection, org_id, finished)
-    return Ingested(accepted=accepted, repeated=len(batch) - accepted, refused=tuple(refused), finished=finished)
+    return Ingested(
+        accepted=len(accepted),
+        repeated=len(batch) - len(accepted),
+        refused=tuple(refused),
+        steps=tuple([event for event in accepted if isinstance(event, StepEvent)]),
+        finished=finished,
+    )
 
 
 @dataclass(slots=True, kw_only=True)
