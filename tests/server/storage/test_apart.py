@@ -48,7 +48,7 @@ def calls(ids: dict[str, str]) -> dict[str, Callable[[Storage, str], Any]]:
         "runs.list": lambda s, org: s.runs.list(org, RunFilter(), limit=9)[0],
         "runs.children": lambda s, org: s.runs.children(org, "p"),
         "runs.choices": lambda s, org: [name for names in s.runs.choices(org).values() for name in names],
-        "runs.health": lambda s, org: s.runs.health(org)["runs"],
+        "runs.health": lambda s, org: s.runs.health(org, since=0.0)["runs"],
         "runs.units": lambda s, org: s.runs.units(org, "e"),
         "runs.experiments": lambda s, org: s.runs.experiments(org),
         "runs.delete": lambda s, org: s.runs.delete(org, "r"),

@@ -186,11 +186,14 @@ class Runs:
             connection.execute(delete(runs).where(_of(org_id, run_id)))
         return True
 
-    def health(self, org_id: str, *, since: float | None = None, project_id: str | None = None) -> Body:
-        """Return the counts of the runs that started since a time."""
-        indexed, others = _chosen(RunFilter(since=since, project_id=project_id))
+    def health(self, org_id: str, *, since: float, project_id: str | None = None) -> Body:
+        """Return the counts of the runs that started since a time: of the newest 100,000, `since` the oldest of them.
+
+        Monitors, effects and faults are those of the newest 10,000 finished runs, `summarised` in number.
+        """
+        indexed, others = _chosen(RunFilter(project_id=project_id))
         with self._db.reading() as connection:
-            return health_of(connection, and_(runs.c.org_id == org_id, *indexed, *others))
+            return health_of(connection, and_(runs.c.org_id == org_id, *indexed, *others), since)
 
     def changed(self, after_seen: float, limit: int) -> RunRows:
         """Return the runs of all orgs with an event after that time, the oldest event first, without summaries."""
