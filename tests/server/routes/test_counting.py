@@ -61,7 +61,7 @@ def test_a_second_of_steps_is_written_once(world: World, monkeypatch: pytest.Mon
     store = Store()
     counting = Counting(world.server.storage, lambda org_id: store)
     for index in range(50):
-        told = {"pattern_ids": ["p", "q"], "retrieved": {"e2": ["p"]}}
+        told: Body = {"pattern_ids": ["p", "q"], "retrieved": {"e2": ["p"]}}
         counting.stored("o", [StepEvent(run_id="r", timestamp=1.0, step_index=index, metadata=told)], [])
     assert store.counts == []
     counting.close()

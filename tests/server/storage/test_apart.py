@@ -12,8 +12,8 @@ from reasonblocks_server.values import RunFilter
 from tests.server.storage.model import finish, start, step
 
 OF_THE_SERVER = {
-    "runs.changed", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used", "keys.refused",
-    "keys.login", "keys.login_key", "keys.logout", "keys.link", "keys.take_link", "keys.orgs",
+    "runs.changed", "runs.unsummarised", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used",
+    "keys.refused", "keys.login", "keys.login_key", "keys.logout", "keys.link", "keys.take_link", "keys.orgs",
 }  # fmt: skip
 """The methods without an org: the server's own work, and keys, from which a caller's org is known."""
 RUN = [start("r", 1.0, parent_run_id="p", agent_name="a", metadata={"experiment_id": "e"}), step("r", 0), finish("r")]
@@ -38,6 +38,7 @@ def calls(ids: dict[str, str]) -> dict[str, Callable[[Storage, str], Any]]:
     note, key = ids["note"], ids["key"]
     return {
         "runs.ingest": lambda s, org: s.runs.ingest(org, [step("r", 5)], now=1.0),
+        "runs.summarise": lambda s, org: s.runs.summarise(org, "r"),
         "runs.takes_notes": lambda s, org: s.runs.takes_notes(org, "r", 1.0),
         "runs.get": lambda s, org: s.runs.get(org, "r"),
         "runs.steps": lambda s, org: s.runs.steps(org, "r"),

@@ -145,7 +145,11 @@ def test_the_health_summary_counts_the_newest_runs_of_many(storage: Storage, mon
     monkeypatch.setattr(_health, "MOST_RUNS", 3)
     monkeypatch.setattr(_health, "MOST_SUMMARIES", 2)
     for number in range(5):
-        events = [start(f"r{number}", float(number)), step(f"r{number}", 0), step(f"r{number}", 1, monitors_fired=["m"])]
+        events = [
+            start(f"r{number}", float(number)),
+            step(f"r{number}", 0),
+            step(f"r{number}", 1, monitors_fired=["m"]),
+        ]
         storage.runs.ingest("o", [*events, finish(f"r{number}", "success" if number else "failure: X")], now=1.0)
     found = storage.runs.health("o", since=0.0)
     assert (found["since"], found["runs"], found["by_outcome"]) == (2.0, 3, {"success": 3})

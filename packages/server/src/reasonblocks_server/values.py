@@ -52,7 +52,7 @@ class Ingested:
     """The result of a batch of events.
 
     `refused` has the index and the reason for each refused event. `steps` are the accepted steps, `finished` the ids of
-    runs that ended with this batch for the first time.
+    runs that ended with this batch for the first time, `unsummarised` those that still need `Runs.summarise`.
     """
 
     accepted: int = 0
@@ -60,6 +60,7 @@ class Ingested:
     refused: tuple[tuple[int, str], ...] = ()
     steps: tuple[StepEvent, ...] = ()
     finished: tuple[str, ...] = ()
+    unsummarised: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,8 @@ class RunRow:
     """A run. `started` is the time of its first event by its client; `seen` is the server's of its newest event.
 
     `state` is that of the newest step, `failure_type` the newest one. `tokens` is None if no step has any.
-    `summary` is that of `_summary.summary_of`, None for a run that has not finished. `body` is the `run_start` event,
+    `summary` is that of `_summary.summary_of`, None for a run that has not finished, or is
+    long and not summarised yet. `body` is the `run_start` event,
     empty for a run without one.
     """
 
