@@ -246,8 +246,12 @@ def finished_runs(url: str, key: str) -> None:
     driver = RunOptions(agent_name="scripted installer", task="Install the printer's driver.", model=MODEL)
     lookup = replace(driver, agent_name="scripted answerer", task="When may a customer return goods?")
     upgrade = replace(driver, agent_name="scripted upgrader", task="Raise billing to version 2.")
+    names = [f"unit-{number:02}" for number in range(UNITS)]
+    units = [replace(driver, run_id=name, unit_id=name, experiment_id=EXPERIMENT) for name in names]
     with ReasonBlocks(sinks=[HttpSink(url, key)], base_url="") as rb, ThreadPoolExecutor() as pool:
-        runs = [
+        for _ in pool.map(lambda n: play(rb, (EASY, HEEDS, IGNORES)[n % 3], units[n], UNIT_STEP_S), range(UNITS)):
+            pass
+        runs = [  # the newest, so that the list begins with them
             pool.submit(demo_run, rb, "demo-plain", "observe"),
             pool.submit(demo_run, rb, "demo-steered", "steer"),
             pool.submit(play, rb, LOOKUP, replace(lookup, run_id="lookup")),
@@ -256,9 +260,6 @@ def finished_runs(url: str, key: str) -> None:
             pool.submit(play, rb, IGNORES, replace(driver, run_id="driver-2", mode="observe")),
             pool.submit(play, rb, HEEDS, replace(driver, run_id="driver-3")),
         ]
-        for number in range(UNITS):
-            unit = replace(driver, run_id=f"unit-{number:02}", unit_id=f"unit-{number:02}", experiment_id=EXPERIMENT)
-            runs.append(pool.submit(play, rb, (EASY, HEEDS, IGNORES)[number % 3], unit, UNIT_STEP_S))
         for run in runs:
             run.result()
 
