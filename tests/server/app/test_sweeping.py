@@ -12,6 +12,7 @@ import pytest
 
 from reasonblocks_server.server import Sweeping
 from reasonblocks_server.storage import Storage
+from tests.server.routes.world import finish, step, until
 
 DAY_S = 86_400
 
@@ -33,6 +34,24 @@ def test_runs_older_than_the_retention_are_deleted(tmp_path: Path, caplog: pytes
     assert storage.runs.get("acme", "old") is None
     assert storage.runs.get("acme", "new") is not None
     assert storage.orgs.get("acme")["retention_days"] == 10
+    storage.close()
+
+
+def test_a_sweep_summarises_the_long_runs_that_an_ended_worker_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonblocks_server.storage._ingest.SUMMARISED_AT_ONCE", 0)
+    storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
+    storage.migrate()
+    events = [step("r", 0), step("r", 1), finish("r")]
+    assert storage.runs.ingest("acme", events, now=time.time()).unsummarised == ("r",)
+    sweeping = Sweeping(storage, first_s=0)
+    until(lambda: not storage.runs.unsummarised(since=0.0, limit=1))
+    sweeping.end()
+    row = storage.runs.get("acme", "r")
+    assert row is not None
+    assert row.summary is not None
+    assert row.summary["calls"] == 2
     storage.close()
 
 

@@ -1,4 +1,4 @@
-"""The patterns that a finished run was shown are counted once, in its own org."""
+"""The patterns that a run was shown are counted once, in its own org: while it runs, and their effects at its end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reasonblocks.events import StepEvent
 from reasonblocks_server._counting import MAX_WAITING, Counting
 from reasonblocks_server.errors import StorageUnavailable
 from tests.server.routes.walk import PATTERN
@@ -43,6 +44,30 @@ def test_a_finished_run_is_counted_once(world: World, caller: Caller) -> None:
     assert stats(caller, "counted") == {"retrieved": 1, "injected": 1, "recovered": 1}
 
 
+def test_a_running_run_counts_what_it_was_shown_so_far(world: World, caller: Caller) -> None:
+    caller.post("/patterns", {**PATTERN, "id": "early"}, 201)
+    events = shown("r", "early")
+    caller.send(*events[:2])
+    caller.send(*events[:2])
+    counted(world)
+    assert stats(caller, "early") == {"retrieved": 1, "injected": 1}
+    caller.send(*events[2:])
+    counted(world)
+    assert stats(caller, "early") == {"retrieved": 1, "injected": 1, "recovered": 1}
+
+
+def test_a_second_of_steps_is_written_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasonblocks_server._counting.GATHER_SECONDS", 60.0)
+    store = Store()
+    counting = Counting(world.server.storage, lambda org_id: store)
+    for index in range(50):
+        told: Body = {"pattern_ids": ["p", "q"], "retrieved": {"e2": ["p"]}}
+        counting.stored("o", [StepEvent(run_id="r", timestamp=1.0, step_index=index, metadata=told)], [])
+    assert store.counts == []
+    counting.close()
+    assert store.counts == [("retrieved", *["p"] * 50), ("injected", *["p"] * 50, *["q"] * 50)]
+
+
 def test_a_run_counts_no_pattern_of_another_org(world: World, caller: Caller) -> None:
     caller.post("/patterns", {**PATTERN, "id": "foreign"}, 201)
     world.caller().send(*shown("r", "foreign"))
@@ -76,10 +101,10 @@ def test_a_run_whose_events_cannot_be_read_is_counted_later(
 
     monkeypatch.setattr(storage.runs, "finish_body", finish_body)
     counting = Counting(storage, lambda org_id: store)
-    counting.finished(caller.org_id, ["r"])
+    counting.stored(caller.org_id, [], ["r"])
     assert counting.wait(20)
     counting.close()
-    assert store.counts == [("retrieved", "p"), ("injected", "p"), ("recovered", "p")]
+    assert store.counts == [("recovered", "p")]
 
 
 def test_the_waiting_runs_are_bounded_and_end_with_the_process(world: World) -> None:
@@ -88,5 +113,5 @@ def test_the_waiting_runs_are_bounded_and_end_with_the_process(world: World) -> 
         counting._waiting.extend(("o", str(number)) for number in range(MAX_WAITING + 5))
         assert len(counting._waiting) == MAX_WAITING
     counting.close()
-    counting.finished("o", ["r"])
+    counting.stored("o", [], ["r"])
     assert counting._thread is None

@@ -127,3 +127,16 @@ class TestOlderClients:
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"run_id": NaN}'])
     def test_a_body_that_is_no_object_is_refused(self, caller: Caller, content: Any) -> None:
         assert caller("POST", "/monitor/runs", content=content).status_code in (400, 422)
+
+
+def test_a_long_run_is_summarised_soon_after_its_end(
+    world: World, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonblocks_server.storage._ingest.SUMMARISED_AT_ONCE", 2)
+    caller.send(*[step("long", index) for index in range(4)], finish("long"))
+    caller.send(step("long", 4))
+    assert world.server.summarising.wait(20)
+    row = world.server.storage.runs.get(caller.org_id, "long")
+    assert row is not None
+    assert row.summary is not None
+    assert row.summary["calls"] == 5

@@ -46,7 +46,7 @@ KNOWN: Mapping[Operation, Route] = {
     ("GET", "/monitor/runs"): Route(scope="read"),
     ("GET", "/monitor/runs/{run_id}"): Route(scope="read"),
     ("DELETE", "/monitor/runs/{run_id}"): Route(scope="admin"),
-    ("GET", "/monitor/health-summary"): Route(scope="read"),
+    ("GET", "/monitor/health-summary"): Route(scope="read", query="?since=0"),
     ("GET", "/monitor/stream"): Route(scope="read", query="?run_id=run"),
     ("GET", "/monitor/scorers"): Route(scope="read"),
     ("GET", "/monitor/profiles"): Route(scope="read"),

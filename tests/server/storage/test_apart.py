@@ -12,8 +12,8 @@ from reasonblocks_server.values import RunFilter
 from tests.server.storage.model import finish, start, step
 
 OF_THE_SERVER = {
-    "runs.changed", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used", "keys.refused",
-    "keys.login", "keys.login_key", "keys.logout", "keys.link", "keys.take_link", "keys.ids", "keys.orgs",
+    "runs.changed", "runs.unsummarised", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used",
+    "keys.refused", "keys.login", "keys.login_key", "keys.logout", "keys.link", "keys.take_link", "keys.ids", "keys.orgs",
 }  # fmt: skip
 """The methods without an org: the server's own work, and keys, from which a caller's org is known."""
 RUN = [start("r", 1.0, parent_run_id="p", agent_name="a", metadata={"experiment_id": "e"}), step("r", 0), finish("r")]
@@ -38,6 +38,7 @@ def calls(ids: dict[str, str]) -> dict[str, Callable[[Storage, str], Any]]:
     note, key = ids["note"], ids["key"]
     return {
         "runs.ingest": lambda s, org: s.runs.ingest(org, [step("r", 5)], now=1.0),
+        "runs.summarise": lambda s, org: s.runs.summarise(org, "r"),
         "runs.takes_notes": lambda s, org: s.runs.takes_notes(org, "r", 1.0),
         "runs.get": lambda s, org: s.runs.get(org, "r"),
         "runs.steps": lambda s, org: s.runs.steps(org, "r"),
@@ -48,7 +49,7 @@ def calls(ids: dict[str, str]) -> dict[str, Callable[[Storage, str], Any]]:
         "runs.list": lambda s, org: s.runs.list(org, RunFilter(), limit=9)[0],
         "runs.children": lambda s, org: s.runs.children(org, "p"),
         "runs.choices": lambda s, org: [name for names in s.runs.choices(org).values() for name in names],
-        "runs.health": lambda s, org: s.runs.health(org)["runs"],
+        "runs.health": lambda s, org: s.runs.health(org, since=0.0)["runs"],
         "runs.units": lambda s, org: s.runs.units(org, "e")[0],
         "runs.experiments": lambda s, org: s.runs.experiments(org),
         "runs.delete": lambda s, org: s.runs.delete(org, "r"),

@@ -22,6 +22,7 @@ PLANS: dict[str, tuple[Callable[[Storage], Any], str]] = {
     "children": (lambda s: s.runs.children("o", "p"), "runs_parent"),
     "units": (lambda s: s.runs.units("o", "e"), "runs_experiment"),
     "experiments": (lambda s: s.runs.experiments("o"), "runs_experiment"),
+    "unsummarised": (lambda s: s.runs.unsummarised(since=1.0, limit=9), "runs_changed"),
     "changed": (lambda s: s.runs.changed(1.0, 9), "runs_changed"),
     "waiting": (lambda s: s.notes.waiting(1.0), "notes_state"),
 }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks_server.storage import Storage
+from reasonblocks_server.storage import Storage, _health
 from reasonblocks_server.values import RunFilter
 from tests.server.storage.model import finish, start, step
 from tests.whole import QUICK_EXAMPLES
@@ -139,14 +139,32 @@ def test_the_health_summary_counts(storage: Storage) -> None:
     storage.runs.ingest("o", [start("c", 5.0), step("c", 0)], now=1.0)
     storage.runs.ingest("o", [start("old", 1.0), finish("old")], now=1.0)
     assert storage.runs.health("o", since=2.0) == {
+        "since": 2.0,
         "runs": 3,
         "live": 1,
         "by_outcome": {"success": 1, "failure": 1},
         "by_state": {"NORMAL": 1, "SLOW": 2},
         "injections": 2,
+        "summarised": 2,
         "monitors": {"m": 2},
         "recovered": {"loop": [1, 2]},
         "faults": 0,
         "dropped": 0,
     }
     assert storage.runs.health("o", since=2.0, project_id="none")["runs"] == 0
+
+
+def test_the_health_summary_counts_the_newest_runs_of_many(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_health, "MOST_RUNS", 3)
+    monkeypatch.setattr(_health, "MOST_SUMMARIES", 2)
+    for number in range(5):
+        events = [
+            start(f"r{number}", float(number)),
+            step(f"r{number}", 0),
+            step(f"r{number}", 1, monitors_fired=["m"]),
+        ]
+        storage.runs.ingest("o", [*events, finish(f"r{number}", "success" if number else "failure: X")], now=1.0)
+    found = storage.runs.health("o", since=0.0)
+    assert (found["since"], found["runs"], found["by_outcome"]) == (2.0, 3, {"success": 3})
+    assert (found["summarised"], found["monitors"]) == (2, {"m": 2})
+    assert storage.runs.health("o", since=3.0)["since"] == 3.0

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from reasonblocks import ReasonBlocks, Step, ToolCall, ToolResult
 from reasonblocks.backends.pattern_stats import PatternStats
 from reasonblocks.events import Event, StepEvent
+from reasonblocks.monitors.profile import given_patience, patience_of
 from reasonblocks.types import Doubt, Usage
 from reasonblocks.types.outcomes import ABANDONED
 from reasonblocks_workbench.replay import ReplayedRun, replay
-from reasonblocks_workbench.report import RunPage, Tally, page_of_log, page_of_replayed
+from reasonblocks_workbench.report import RunPage, Tally, page_of_log, page_of_replayed, view
 from reasonblocks_workbench.report.health import summary_facts
 from reasonblocks_workbench.traces import RecordedRun, RunLog
 from tests.workbench.report.runs import log, ordinary, page, step, told
@@ -238,3 +239,28 @@ def test_a_success_in_doubt_is_no_recovery() -> None:
 
 def test_a_text_in_an_open_run_is_not_judged_yet() -> None:
     assert page(step(0), told(1), step(2), outcome=None).verdicts == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("own: 4 of 5, 30 runs", "the agent's own 30 runs: a text once 4 of 5 steps are dead"),
+        ("own:47 runs:dd8f89", "the agent's own 47 runs"),
+        ("patience: 2 of 3", "the program's option: a text once 2 of 3 steps are dead"),
+        ("explores: 12 runs", "nothing: monitors are silent in this run, to learn from it beside 12 others"),
+        ("another's", "another's"),
+    ],
+)
+def test_the_small_print_says_in_words_what_judged_the_moment(name: str, words: str) -> None:
+    facts = view.about(replace(page(), judged_by=name))
+    assert [(fact.value, fact.note) for fact in facts if "judged" in fact.name] == [
+        (words, name if name != words else "")
+    ]
+
+
+def test_the_words_know_every_name_of_a_patience() -> None:
+    runs: list[Any] = [{"reached": [9] * 7, "needless": [needless] * 7, "checks": True} for needless in (0, 9)]
+    learned = [patience_of([run]).name for run in runs]
+    names = [*learned, patience_of(runs, explore=1.0).name, given_patience("3 of 5").name]
+    assert len({*names}) == 4
+    assert all(view.judge(name) != name for name in names)

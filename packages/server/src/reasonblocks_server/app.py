@@ -23,6 +23,7 @@ from . import __version__, routes, ui
 from ._counting import Counting
 from ._evaluations import NoteTakers, OrgEvaluations
 from ._shares import SharedPool
+from ._summarising import Summarising
 from .auth import SCOPE_OF, Auth
 from .errors import ApiError, StorageUnavailable
 from .findings import Findings
@@ -115,6 +116,7 @@ def _opened(settings: Settings) -> Server:
         findings=Findings(settings, patterns.store),
         live=Live(storage),
         counting=Counting(storage, patterns.counts),
+        summarising=Summarising(storage),
         pool=pool,
         migrating=migrating,
         sweeping=Sweeping(storage),
@@ -130,6 +132,7 @@ def _close(server: Server) -> None:
     server.takers.close()
     server.pool.close()
     server.counting.close()
+    server.summarising.close()
     server.live.close()
     server.auth.close()
     server.findings.close()

@@ -14,6 +14,7 @@ from starlette.requests import HTTPConnection
 from ._counting import Counting
 from ._evaluations import NoteTakers, OrgEvaluations
 from ._shares import SharedPool
+from ._summarising import Summarising
 from .auth import Auth
 from .errors import StorageUnavailable
 from .findings import Findings
@@ -30,6 +31,9 @@ MIGRATE_AGAIN_S = 0.5
 """Seconds between attempts to migrate a database that does not answer."""
 FIRST_SWEEP_S, SWEEP_S = 300.0, 3_600.0
 """Seconds from the start to the first deletion of old runs, and between deletions."""
+
+SUMMARISED_S, MOST_SUMMARISED = 7 * 86_400.0, 1_000
+"""A sweep summarises at most so many runs whose newest event is at most so many seconds old."""
 
 
 class Migrating:
@@ -71,7 +75,8 @@ class Migrating:
 class Sweeping:
     """Deletes old runs, expired logins and similar rows every hour, in one of all workers.
 
-    The first deletion is some minutes after the start, so that repeated restarts do not delete each time.
+    It also summarises the runs that an ended worker has left. The first deletion is some minutes after the start, so
+    that repeated restarts do not delete each time.
     """
 
     def __init__(self, storage: Storage, *, first_s: float = FIRST_SWEEP_S, every_s: float = SWEEP_S) -> None:
@@ -92,10 +97,16 @@ class Sweeping:
                 with self._storage.lock("sweep") as held:
                     if held:
                         logger.info("deleted %d old runs", self._storage.orgs.sweep(time.time()))
+                        self._summarise()
             except StorageUnavailable as error:
                 logger.warning("cannot delete old runs now: %s", error)
             except Exception:  # such as tables that are not made yet: the thread has to try again
                 logger.exception("cannot delete old runs now")
+
+    def _summarise(self) -> None:
+        for org_id, run_id in self._storage.runs.unsummarised(since=time.time() - SUMMARISED_S, limit=MOST_SUMMARISED):
+            if not self._ended.is_set():
+                self._storage.runs.summarise(org_id, run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +126,7 @@ class Server:
     findings: Findings
     live: Live
     counting: Counting
+    summarising: Summarising
     pool: SharedPool
     migrating: Migrating
     sweeping: Sweeping

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from reasonblocks.events import StepEvent
+
 Scope: TypeAlias = Literal["ingest", "evaluate", "read", "steer", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 NoteState: TypeAlias = Literal["queued", "told", "withdrawn", "expired", "unheard"]
@@ -50,14 +52,16 @@ class KeyRow:
 class Ingested:
     """The result of a batch of events.
 
-    `refused` has the index and the reason for each refused event. `finished` are the ids of
-    runs that ended with this batch for the first time.
+    `refused` has the index and the reason for each refused event. `steps` are the accepted steps, `finished` the ids of
+    runs that ended with this batch for the first time, `unsummarised` those that still need `Runs.summarise`.
     """
 
     accepted: int = 0
     repeated: int = 0
     refused: tuple[tuple[int, str], ...] = ()
+    steps: tuple[StepEvent, ...] = ()
     finished: tuple[str, ...] = ()
+    unsummarised: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,8 @@ class RunRow:
     most; `seen` is the server's of its newest event.
 
     `state` is that of the newest step, `failure_type` the newest one. `tokens` is None if no step has any.
-    `summary` is that of `_summary.summary_of`, None for a run that has not finished. `body` is the `run_start` event,
+    `summary` is that of `_summary.summary_of`, None for a run that has not finished, or is
+    long and not summarised yet. `body` is the `run_start` event,
     empty for a run without one.
     """
 

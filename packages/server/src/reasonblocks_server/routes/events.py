@@ -163,7 +163,8 @@ def _store(server: Server, caller: Principal, events: Sequence[Mapping[str, Any]
         if at not in refused:
             _forget_told(server, caller.org_id, event)
     server.live.events_stored(caller.org_id, runs)
-    server.counting.finished(caller.org_id, stored.finished)
+    server.summarising.stored(caller.org_id, stored.unsummarised)
+    server.counting.stored(caller.org_id, stored.steps, stored.finished)
     return stored
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -20,6 +21,8 @@ Admin = Annotated[Principal, Caller("admin")]
 MAX_RUNS, MAX_STEPS = 200, 500
 MAX_CURSOR = 2_000
 MAX_INDEX = 2**53
+USUAL_SECONDS = 7 * 86_400.0
+"""The time that health counts cover by default, as on the dashboard."""
 
 
 class RunList(BaseModel):
@@ -42,16 +45,20 @@ class RunPage(BaseModel):
 
 
 class HealthSummary(BaseModel):
-    """Counts of the runs since a time.
+    """Counts of the runs that started since a time: at most the newest 100,000.
 
+    `since` is the time from which runs are counted, later than the requested one if there are more runs.
     `monitors` has the runs in which each fired; `recovered`, by failure type, has the texts after which the run
-    recovered, and those that were judged. These, `faults` and `dropped` are of the newest 20,000 finished runs.
+    recovered, and those that were judged. These, `faults` and `dropped` are of `summarised` runs: the newest 10,000
+    finished ones at most.
     """
 
+    since: float
     runs: int
     live: int
     by_outcome: dict[str, int]
     by_state: dict[str, int]
+    summarised: int
     monitors: dict[str, int]
     injections: int
     recovered: dict[str, Annotated[list[int], Field(min_length=2, max_length=2)]]
@@ -131,6 +138,7 @@ def delete_run(run_id: RunId, caller: Admin, server: Used) -> Response:
 
 @router.get("/monitor/health-summary", responses=problems())
 def health_summary(caller: Reader, server: Used, since: Since = None) -> HealthSummary:
-    """Return counts of the runs that started since a time, or of all runs."""
-    found = server.storage.runs.health(caller.org_id, since=since, project_id=caller.project_id)
+    """Return counts of the runs that started since a time, by default 7 days ago. 0 stands for all runs."""
+    begin = time.time() - USUAL_SECONDS if since is None else since
+    found = server.storage.runs.health(caller.org_id, since=begin, project_id=caller.project_id)
     return HealthSummary.model_validate(found)

@@ -6,19 +6,27 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from reasonblocks.types.outcomes import kind_of
 
 from ..values import Body
 from ._tables import runs
 
-MOST_SUMMARIES = 20_000
+MOST_RUNS = 100_000
+"""The most runs that are counted: the newest ones."""
+MOST_SUMMARIES = 10_000
 """The most finished runs whose summaries are counted: the newest ones."""
 
 
-def health_of(connection: Connection, chosen: ColumnElement[bool]) -> Body:
-    """Return the counts of the chosen runs. Monitors, effects and faults are counted in finished runs only."""
+def health_of(connection: Connection, chosen: ColumnElement[bool], since: float) -> Body:
+    """Return the counts of the chosen runs that started since a time, or since a later one if those are too many.
+
+    Monitors, effects and faults are counted in finished runs only.
+    """
+    newest = select(runs.c.started).where(chosen, runs.c.started >= since).order_by(runs.c.started.desc())
+    since = connection.execute(newest.offset(MOST_RUNS - 1).limit(1)).scalar() or since
+    chosen = and_(chosen, runs.c.started >= since)
     outcomes, states, injections = Counter[str](), Counter[str](), 0
     ended = runs.c.finished.is_not(None)
     alike = (ended, runs.c.outcome, runs.c.state)
@@ -29,6 +37,7 @@ def health_of(connection: Connection, chosen: ColumnElement[bool]) -> Body:
         if state is not None:
             states[state] += count
     return {
+        "since": since,
         "runs": outcomes.total(),
         "live": outcomes.pop("live", 0),
         "by_outcome": dict(outcomes),
@@ -48,12 +57,14 @@ def _counted(summaries: Iterable[tuple[str, Body]]) -> Body:
     """Count the summaries. The agent of an observed run was told nothing, so its recoveries do not count."""
     monitors, judged, recovered, totals = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for mode, summary in summaries:
+        totals["summarised"] += 1
         monitors.update(summary["monitors"])
         totals.update({name: summary[name] for name in ("faults", "dropped")})
         if mode != "observe":
             judged.update(summary["judged"])
             recovered.update(summary["recovered"])
     return {
+        "summarised": totals["summarised"],
         "monitors": dict(monitors.most_common()),
         "recovered": {name: [recovered[name], count] for name, count in judged.most_common()},
         "faults": totals["faults"],

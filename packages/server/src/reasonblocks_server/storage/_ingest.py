@@ -37,6 +37,8 @@ AHEAD_S = 300.0
 """Seconds by which the clock of a client may be ahead: a run that starts later would stay the first of every list."""
 MOST_STEPS = 10_000
 """The most steps of a run that its summary counts."""
+SUMMARISED_AT_ONCE = 1_000
+"""The most steps of a run that is summarised with its batch, which reads all of them: 40 ms of a writer's time."""
 CHANGED = [column for column in runs.c if column.name not in ("org_id", "run_id", "day", "takes_notes")]
 
 
@@ -75,14 +77,21 @@ def ingest(connection: Connection, org_id: str, batch: Sequence[Given], now: flo
     batch = [given for given in batch if given.run_id not in foreign]
     runs_of = {name: _Run(row=row, now=now) for name, row in rows.items() if name not in foreign}
     _find_steps(connection, runs_of, batch)
-    accepted = sum([runs_of[given.run_id].add(given) for given in batch])
+    accepted = [given.event for given in batch if runs_of[given.run_id].add(given)]
     changed = [run for run in runs_of.values() if run.changed]
     finished = tuple(run.row["run_id"] for run in changed if run.ended)
     _write(connection, org_id, changed, now)
     _tell_notes(connection, org_id, batch)
     if finished:
         _close_notes(connection, org_id, finished)
-    return Ingested(accepted=accepted, repeated=len(batch) - accepted, refused=tuple(refused), finished=finished)
+    return Ingested(
+        accepted=len(accepted),
+        repeated=len(batch) - len(accepted),
+        refused=tuple(refused),
+        steps=tuple([event for event in accepted if isinstance(event, StepEvent)]),
+        finished=finished,
+        unsummarised=tuple([run.row["run_id"] for run in changed if run.has_ended() and run.row["summary"] is None]),
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,6 +109,9 @@ class _Run:
     again: bool = False
     changed: bool = False
     ended: bool = False
+
+    def has_ended(self) -> bool:
+        return self.row["finished"] is not None
 
     def add(self, given: Given) -> bool:
         """Return False for an event that changes nothing."""
@@ -150,9 +162,9 @@ class _Run:
 
     def _finish(self, event: RunFinish, body: str) -> bool:
         row = self.row
-        if row["finished"] is not None and not _overrules(event, row):
+        if self.has_ended() and not _overrules(event, row):
             return False
-        self.ended |= row["finished"] is None
+        self.ended |= not self.has_ended()
         row |= finish_columns(event, body)
         return True
 
@@ -225,7 +237,11 @@ def _find_steps(connection: Connection, runs_of: Mapping[str, _Run], batch: Sequ
 
 
 def _of(run: _Run) -> Any:
-    return and_(steps.c.day == run.row["day"], steps.c.org_id == run.row["org_id"], steps.c.run_id == run.row["run_id"])
+    return _steps_of(run.row)
+
+
+def _steps_of(row: Columns) -> Any:
+    return and_(steps.c.day == row["day"], steps.c.org_id == row["org_id"], steps.c.run_id == row["run_id"])
 
 
 def _write(connection: Connection, org_id: str, changed: Sequence[_Run], now: float) -> None:
@@ -241,8 +257,9 @@ def _write(connection: Connection, org_id: str, changed: Sequence[_Run], now: fl
         connection.execute(steps.insert(), new)
     for run in changed:
         run.count(run.new.values())
-        if run.row["finished"] is not None:
-            run.row["summary"] = _summary(connection, run)
+        if run.has_ended():
+            is_short = run.row["steps"] <= SUMMARISED_AT_ONCE
+            run.row["summary"] = summary_in(connection, run.row) if is_short else None
         run.row["seen"] = max(run.row["seen"], now)
     connection.execute(_UPDATE, [{f"new_{name}": value for name, value in run.row.items()} for run in changed])
 
@@ -269,10 +286,11 @@ def _told(sources: str) -> int:
     return sum(source != STANDING for source in _clean.names_in(sources))
 
 
-def _summary(connection: Connection, run: _Run) -> str:
-    rows = step_rows(narrow_of(connection, _of(run), MOST_STEPS))
-    doubts = _clean.body_in(run.row["finish"]).get("doubts")
-    return _clean.written(summary_of(rows, run.row["outcome"], doubts=bool(doubts)))
+def summary_in(connection: Connection, row: Columns) -> str:
+    """Return the summary of a finished run, from its row and its steps."""
+    rows = step_rows(narrow_of(connection, _steps_of(row), MOST_STEPS))
+    doubts = _clean.body_in(row["finish"]).get("doubts")
+    return _clean.written(summary_of(rows, row["outcome"], doubts=bool(doubts)))
 
 
 def _tell_notes(connection: Connection, org_id: str, batch: Sequence[Given]) -> None:

@@ -18,7 +18,7 @@ from ._clean import id_of, name_of, text_of
 from ._database import Database, add_missing
 from ._events import read_all
 from ._health import health_of
-from ._ingest import PLACEHOLDER, ingest, new_run
+from ._ingest import PLACEHOLDER, ingest, new_run, summary_in
 from ._rows import RUN, RUN_AND_BODY, RUN_ONLY, narrow_of, run_row, step_rows
 from ._tables import notes, runs, steps
 
@@ -40,6 +40,7 @@ MOST_QUERY = 500
 """Characters of a search."""
 NEWEST = (runs.c.started.desc(), runs.c.run_id)
 """The order of lists."""
+_UNSUMMARISED = (runs.c.finished.is_not(None), runs.c.summary.is_(None))
 
 
 # Names for what methods return: in the class, `list` is a method
@@ -47,6 +48,7 @@ RunRows: TypeAlias = list[RunRow]
 StepRows: TypeAlias = list[StepRow]
 Bodies: TypeAlias = list[Body]
 Names: TypeAlias = list[str]
+Keys: TypeAlias = list[tuple[str, str]]
 Experiments: TypeAlias = list[tuple[str, int, float]]
 
 
@@ -65,6 +67,27 @@ class Runs:
             return Ingested(refused=tuple(refused))
         stored = self._db.repeated(lambda connection: ingest(connection, org_id, batch, now, project_id))
         return replace(stored, refused=tuple(sorted([*refused, *stored.refused])))
+
+    def summarise(self, org_id: str, run_id: str) -> bool:
+        """Store the missing summary of a finished run, unless its events change in the meantime.
+
+        Return False for a run that is unknown or has not finished.
+        """
+        with self._db.reading() as connection:
+            query = select(runs).where(_of(org_id, run_id), runs.c.finished.is_not(None))
+            row = connection.execute(query).mappings().first()
+            summary = None if row is None or row["summary"] else summary_in(connection, dict(row))
+        if row is not None and summary:
+            same = and_(_of(org_id, run_id), *_UNSUMMARISED, runs.c.seen == row["seen"])
+            with self._db.writing() as connection:
+                connection.execute(update(runs).where(same).values(summary=summary))
+        return row is not None
+
+    def unsummarised(self, *, since: float, limit: int) -> Keys:
+        """Return the org and the id of finished runs without a summary whose newest event arrived since a time."""
+        query = select(runs.c.org_id, runs.c.run_id).where(runs.c.seen >= since, *_UNSUMMARISED).limit(limit)
+        with self._db.reading() as connection:
+            return [(org_id, run_id) for org_id, run_id in connection.execute(query)]
 
     def takes_notes(self, org_id: str, run_id: str, now: float, project_id: str | None = None) -> None:
         """Mark a run whose client asks for notes. The run may have no event yet.
@@ -188,11 +211,14 @@ class Runs:
             connection.execute(delete(runs).where(_of(org_id, run_id)))
         return True
 
-    def health(self, org_id: str, *, since: float | None = None, project_id: str | None = None) -> Body:
-        """Return the counts of the runs that started since a time."""
-        indexed, others = _chosen(RunFilter(since=since, project_id=project_id))
+    def health(self, org_id: str, *, since: float, project_id: str | None = None) -> Body:
+        """Return the counts of the runs that started since a time: of the newest 100,000, `since` the oldest of them.
+
+        Monitors, effects and faults are those of the newest 10,000 finished runs, `summarised` in number.
+        """
+        indexed, others = _chosen(RunFilter(project_id=project_id))
         with self._db.reading() as connection:
-            return health_of(connection, and_(runs.c.org_id == org_id, *indexed, *others))
+            return health_of(connection, and_(runs.c.org_id == org_id, *indexed, *others), since)
 
     def changed(self, after_seen: float, limit: int) -> RunRows:
         """Return the runs of all orgs with an event after that time, the oldest event first, without summaries."""

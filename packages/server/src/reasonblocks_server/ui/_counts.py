@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from starlette.responses import Response
@@ -14,11 +15,11 @@ from ._pages import render
 from ._visit import Visit
 
 DAY = 86_400.0
-SPANS: Mapping[str, tuple[str, float | None]] = {
+SPANS: Mapping[str, tuple[str, float]] = {
     "1": ("24 hours", DAY),
     "7": ("7 days", 7 * DAY),
     "30": ("30 days", 30 * DAY),
-    "all": ("all kept runs", None),
+    "all": ("all kept runs", math.inf),
 }
 USUAL = "7"
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
@@ -28,8 +29,7 @@ OUTCOMES = {"live": "live", "success": "succeeded", "failure": "failed", "stoppe
 def health(visit: Visit) -> Response:
     """Show counts of the runs that started within a number of days."""
     span = visit.asked("days") if visit.asked("days") in SPANS else USUAL
-    length = SPANS[span][1]
-    since = None if length is None else visit.now - length
+    since = max(0.0, visit.now - SPANS[span][1])
     counts = visit.server.storage.runs.health(visit.org, since=since, project_id=visit.key.project_id)
     return render(
         visit,
@@ -37,14 +37,15 @@ def health(visit: Visit) -> Response:
         "Health",
         spans=[(name, words, name == span) for name, (words, _) in SPANS.items()],
         runs=counts["runs"],
+        later=counts["since"] if counts["since"] > since else None,
         facts=facts_of(counts),
         health=[*_groups(counts), _refused_keys(visit.server.storage.keys.list(visit.org), since)],
     )
 
 
-def _refused_keys(keys: Iterable[KeyRow], since: float | None) -> Group:
+def _refused_keys(keys: Iterable[KeyRow], since: float) -> Group:
     """Return the number of keys with refused requests: the key had expired or was revoked, or the secret was wrong."""
-    number = sum(key.refused is not None and key.refused >= (since or 0.0) for key in keys)
+    number = sum(key.refused is not None and key.refused >= since for key in keys)
     rows = (Bar(name="keys with refused requests", value=f"{number:,}"),)
     return Group(title="Keys", note="expired, revoked, or with a wrong secret", rows=rows)
 
@@ -68,7 +69,9 @@ def _share(part: int, whole: int, words: str) -> tuple[str, str]:
 
 
 def _groups(counts: Body) -> Iterable[Group]:
-    runs = max(1, counts["runs"])
+    runs, summarised = max(1, counts["runs"]), counts["summarised"]
+    all_finished = sum(counts["by_outcome"].values())
+    finished = f"the newest {summarised:,} finished runs" if summarised < all_finished else "finished runs"
     live = {"live": counts["live"]} if counts["live"] else {}
     states = {name: counts["by_state"][name] for name in STATES if name in counts["by_state"]}
     yield Group(title="Outcomes", note="of all runs", rows=tuple(_outcomes({**live, **counts["by_outcome"]}, runs)))
@@ -77,15 +80,15 @@ def _groups(counts: Body) -> Iterable[Group]:
         note="of the newest step of each run",
         rows=tuple(Bar(name=name, value=f"{n:,}", share=n / runs, kind=name) for name, n in states.items()),
     )
-    yield Group(title="Monitors fired", note="finished runs in which a monitor fired",
-                rows=tuple(_bars(counts["monitors"], runs)))  # fmt: skip
+    yield Group(title="Monitors fired", note=f"{finished} in which a monitor fired",
+                rows=tuple(_bars(counts["monitors"], max(1, summarised))))  # fmt: skip
     yield Group(title="Recovered, by failure type", note="judged three steps after a text",
                 rows=tuple(_recovered(counts["recovered"])))  # fmt: skip
     faults = {
         "steps not steered because of a fault": counts["faults"],
         "texts that did not fit": counts["dropped"],
     }
-    yield Group(title="Faults and drops", note="of finished runs",
+    yield Group(title="Faults and drops", note=f"of {finished}",
                 rows=tuple(Bar(name=name, value=f"{n:,}") for name, n in faults.items()))  # fmt: skip
 
 

@@ -51,6 +51,11 @@ WORDS: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
         (
             ("dead step", "A step without which the run would be where it is, such as the same call again."),
             ("patience", "How many of the newest steps have to be dead before the agent is told, such as 4 of 5."),
+            (
+                "judged by",
+                "The source of the patience of a run, if it is not the default: the agent's own runs and their number, "
+                "or an option of the program. `own: 4 of 5, 30 runs` was learned from 30 runs of this agent.",
+            ),
             ("monitor", "A detector of one kind of trouble, such as a loop, which fires at a dead step."),
             ("failure type", "The kind of trouble that the monitors agree on."),
             ("told", f"The agent read the text in a request. A run is told at most {MONITOR_CAP} texts of monitors."),

@@ -19,7 +19,8 @@ from ._pages import back, render
 from ._paths import pattern_href, with_query
 from ._visit import Refusal, Visit, whole
 
-PAGE = 100
+PAGE = 20
+"""Patterns of one page: three screens of a phone."""
 LIST = "/ui/patterns"
 TIERS: Mapping[str, str] = {"e1": "lessons", "e2": "interventions", "e3": "standing rules"}
 FIELDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
@@ -78,7 +79,7 @@ def patterns(visit: Visit) -> Response:
     everything = sorted(map(_summary, known), key=lambda one: (one.pattern.org_id is None, -one.told))
     words = q.lower().split()
     fit = [one for one in everything if tier in ("", one.pattern.tier) and _has(one, words)]
-    at = whole(page) or 0
+    at = min(whole(page) or 0, max(0, len(fit) - 1) // PAGE)
     shown = fit[at * PAGE : (at + 1) * PAGE]
     query = {"tier": tier, "q": q}
     return render(
@@ -89,6 +90,7 @@ def patterns(visit: Visit) -> Response:
         may_add=visit.may("admin") and visit.key.project_id is None,
         total=len(everything),
         fit=len(fit),
+        first=at * PAGE + 1,
         tiers=[(name, words, sum(one.pattern.tier == name for one in everything)) for name, words in TIERS.items()],
         tier=tier,
         query=q,

@@ -47,6 +47,17 @@ TOLD_WORDS: Mapping[bool | None, str] = {False: "told", True: "would be told", N
 """The words for texts, by whether the agent has seen none of them; None for a list with both kinds of runs."""
 _OPAQUE = re.compile(r"(?:[A-Za-z]{1,12}[-_:./])?(?:[0-9A-Fa-f-]{16,}|[0-9A-HJKMNP-TV-Z]{26})")
 """An id without words: a hash, a UUID or a ULID, possibly with a prefix."""
+_JUDGES = tuple(
+    (re.compile(known), words)
+    for known, words in (
+        (r"own: silent, (\d+) runs", r"the agent's own \1 runs: no text, it gets out of dead steps by itself"),
+        (r"own: (\d of \d), (\d+) runs", r"the agent's own \2 runs: a text once \1 steps are dead"),
+        (r"own: ?(\d+) runs.*", r"the agent's own \1 runs"),
+        (r"explores: (\d+) runs", r"nothing: monitors are silent in this run, to learn from it beside \1 others"),
+        (r"patience: (\d of \d)", r"the program's option: a text once \1 steps are dead"),
+    )
+)
+"""The names of a patience, with their words."""
 LEGEND: Mapping[Kind, str] = {
     "monitor": "monitor's text",
     "lesson": "lesson",
@@ -205,16 +216,23 @@ def unjudged(page: RunPage) -> str:
 
 def about(page: RunPage) -> list[Fact]:
     """Return the small print under a run's title."""
+    judged_by = page.judged_by if page.judged_by != "shipped" else ""
+    judging = judge(judged_by)
     named = (
-        ("model", ", ".join(page.models)),
-        ("framework", page.framework),
-        ("started", text.moment(page.started) if page.started is not None else ""),
-        ("file", page.place),
-        ("judged by", page.judged_by if page.judged_by != "shipped" else ""),
-        ("parent run", page.parent),
-        ("experiment", page.experiment),
+        ("model", ", ".join(page.models), ""),
+        ("framework", page.framework, ""),
+        ("started", text.moment(page.started) if page.started is not None else "", ""),
+        ("file", page.place, ""),
+        ("moment of texts judged by", judging, judged_by if judging != judged_by else ""),
+        ("parent run", page.parent, ""),
+        ("experiment", page.experiment, ""),
     )
-    return [Fact(name, text.preview(value)) for name, value in named if value]
+    return [Fact(name, text.preview(value), text.preview(note)) for name, value, note in named if value]
+
+
+def judge(judged_by: str) -> str:
+    """Return in words what decided when the agent was told something: the name of a patience, or an unknown name."""
+    return next((found.expand(words) for known, words in _JUDGES if (found := known.fullmatch(judged_by))), judged_by)
 
 
 def mode(page: RunPage) -> str:
