@@ -13,7 +13,8 @@ from tests.server.storage.model import finish, start, step
 
 OF_THE_SERVER = {
     "runs.changed", "runs.unsummarised", "notes.waiting", "notes.expire", "orgs.sweep", "keys.find", "keys.used",
-    "keys.refused", "keys.login", "keys.login_key", "keys.logout", "keys.link", "keys.take_link", "keys.ids", "keys.orgs",
+    "keys.refused", "keys.login", "keys.login_key", "keys.logout", "keys.link", "keys.take_link",
+    "keys.ids", "keys.orgs",
 }  # fmt: skip
 """The methods without an org: the server's own work, and keys, from which a caller's org is known."""
 RUN = [start("r", 1.0, parent_run_id="p", agent_name="a", metadata={"experiment_id": "e"}), step("r", 0), finish("r")]
