@@ -1,4 +1,4 @@
-"""Files that are deleted or replaced while a store or a sink has them open: nothing is written to one without a name."""
+"""Files that are deleted or replaced while they are open: nothing is written to a file without a name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reasonblocks import JsonlSink, LocalStore, SQLiteMonitorSink
 from reasonblocks.backends.embed import HashEmbedder
 from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.events import Event, RunFinish
-from reasonblocks.exceptions import StoreError
+from reasonblocks.exceptions import ConfigError, StoreError
 from reasonblocks.types import Codebase, Finding, Pattern
 from tests.core.stores.world import Numbers, answer, pattern, request
 
@@ -248,3 +248,8 @@ def test_a_line_for_a_file_whose_folder_was_deleted_is_an_error(tmp_path: Path) 
         path.parent.rmdir()
         with pytest.raises(FileNotFoundError, match=r"runs\.jsonl"):
             sink.emit(finish("b"))
+
+
+def test_a_sink_in_memory_is_refused_because_it_would_lose_all_runs() -> None:
+    with pytest.raises(ConfigError, match="is lost with the process: give a file's path"):
+        SQLiteMonitorSink(":memory:")

@@ -1,4 +1,4 @@
-"""Files with texts of runs: those that we create are readable by this user only, and those of the user stay as they are."""
+"""Files with texts of runs: new ones are readable by this user only, and existing ones keep their modes."""
 
 from __future__ import annotations
 
@@ -115,9 +115,7 @@ def test_a_copy_of_profiles_is_this_users_own(tmp_path: Path) -> None:
     assert modes(tmp_path) == {0o600}
 
 
-def test_a_private_file_is_never_readable_while_it_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_private_file_is_never_readable_while_it_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, seen, change = tmp_path / "report.html", list[int](), os.chmod
     path.touch(0o600)
 

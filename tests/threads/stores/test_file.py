@@ -239,9 +239,7 @@ def test_a_replaced_file_is_noticed(file: SqliteStore, path: Path) -> None:
 
 
 @posix
-def test_a_file_put_in_place_of_one_whose_log_is_left_is_refused(
-    file: SqliteStore, path: Path, tmp_path: Path
-) -> None:
+def test_a_file_put_in_place_of_one_whose_log_is_left_is_refused(file: SqliteStore, path: Path, tmp_path: Path) -> None:
     opened(file, "old")
     copy = tmp_path / "copy.db"
     other = SqliteStore(copy)

@@ -15,8 +15,8 @@ class JsonlSink:
     """Appends each event as a line and flushes it; opens the file with the first event. Used by one thread at a time.
 
     The file is created for this user only. One that was deleted meanwhile is created again, and after a rotation the
-    next line goes to the new file. After an error (a full disk) the event is lost, and the next event starts a new line. A fork closes the file, and
-    each process opens it again.
+    next line goes to the new file. After an error (a full disk) the event is lost, and the next event starts a new
+    line. A fork closes the file, and each process opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -99,8 +99,9 @@ def _bound(kept: dict[K, V], most: int) -> None:
 class ProfileFile:
     """The profiles of a SQLite file: a row for each run, so that a process that adds a run never overwrites another's.
 
-    The file is opened for each call and created with the first run, for this user only. An agent without a name has no profile here,
-    because any number of programs would share it. Each method raises `Unavailable` for a file that cannot be used.
+    The file is opened for each call and created with the first run, for this user only. An agent without a name has no
+    profile here, because any number of programs would share it. Each method raises `Unavailable` for a file that cannot
+    be used.
     """
 
     inline = False

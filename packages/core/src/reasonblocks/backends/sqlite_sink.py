@@ -6,6 +6,7 @@ import os
 import sqlite3
 
 from ..events import Event, RunFinish, RunStart, StepEvent
+from ..exceptions import ConfigError
 from ..util.json import compact
 from ..util.text import whole
 from ._forks import no_fork, opened
@@ -71,6 +72,8 @@ class SQLiteMonitorSink:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        if self.path == ":memory:":
+            raise ConfigError("path", self.path, "a database in memory is lost with the process: give a file's path")
         self._file = SQLiteFile(self.path)
         self._db: sqlite3.Connection | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from typing import Any, Literal
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.patterns import pattern_json, pattern_of
 from reasonblocks.types import JSON, Pattern
-from reasonblocks.util.files import write_whole
+from reasonblocks.util.files import create_private, make_folder, write_whole
 from reasonblocks.util.json import compact, evolve
 from reasonblocks.util.text import whole
 
@@ -108,8 +109,13 @@ def _read(path: str | Path, number: int, line: str) -> Proposal:
 
 
 def write_proposals(path: str | Path, proposals: Iterable[Proposal]) -> None:
-    """Replace the file atomically: after an error or a crash it is the old one or the new one. Raises `OSError`."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    """Replace the file atomically: after an error or a crash it is the old one or the new one. Raises `OSError`.
+
+    It quotes runs, so that a file that is created here is readable by this user only.
+    """
+    make_folder(Path(path).parent)
+    with suppress(OSError):  # `write_whole` names the path in its error
+        create_private(path)
     write_whole(path, "".join(f"{whole(compact(proposal.as_json()))}\n" for proposal in proposals))
 
 
