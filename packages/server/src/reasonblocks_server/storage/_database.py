@@ -112,7 +112,7 @@ class Database:
 
     @holding
     def creating(self) -> Iterator[Connection]:
-        """Yield a connection in a transaction, for the migrations, which create a missing SQLite file for its user only."""
+        """Yield a connection in a transaction, for the migrations; a missing SQLite file is created for its user."""
         if self.path is not None:
             make_folder(os.path.dirname(os.path.abspath(self.path)))
         engine = self._engine(create=True)
