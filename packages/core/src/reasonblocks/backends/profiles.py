@@ -137,7 +137,7 @@ class ProfileFile:
         with self._writing() as db:
             db.execute(f"DELETE FROM runs WHERE {_OF_AGENT}", agent)
 
-    def copy_to(self, path: str, agents: list[Agent]) -> None:
+    def copy_to(self, path: str | os.PathLike[str], agents: list[Agent]) -> None:
         """Write a new file with these agents. Raises `FileExistsError`."""
         with open(path, "xb", opener=open_private):
             pass
