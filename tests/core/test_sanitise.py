@@ -33,6 +33,25 @@ TOKENS = [
     "<tool\u200b_call>", "<t\u2060hink>", "[IN\u00adST]", "<t\u0336h\u0336i\u0336n\u0336k\u0336>", "<thi\u20ddnk>",
     "＜tool＿call＞", "<𝐭𝐨𝐨𝐥_𝐜𝐚𝐥𝐥>", "<ｔｈｉｎｋ>", "［ＩＮＳＴ］", "‹tool_call›", "⟨think⟩", "〈tool_call〉",
     "【INST】",
+    "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>",
+    "<|tool_response>", "<tool_response|>", "<|think|>", '<|"|>', "<|image>", "<image|>", "< |turn>", "<turn| >",
+    "<| turn>", "<|Turn>", "<|tυrn>", "&lt;|turn&gt;", "<｜turn>", "<turn｜>", "<t u r n |>", "<|newer_token>",
+    "<newer_token|>", "</turn|>",  # Gemma 4
+    "<start_function_call>", "<end_function_call>", "<start_function_declaration>", "<end_function_response>",
+    "<unused7>", "<start_of_audio>", "<end_of_image>",  # Gemma 3
+    "<end_of_utterance>", "<End of utterance>", "<end-of-utterance>", "<endOfUtterance>", "<start_of_text>",
+    "<begin_of_text>", "<end_of_text>", "<beginning_of_sentence>", "<end_of_sentence>", "<end_of_message>",
+    "<end_of_response>", "<start_of_role>", "<end_of_role>", "<end_of_prompt>", "<endoftext>", "<endofturn>",
+    "<im_start>", "<im_end>", "<eot>", "<eom>", "<eoh>", "<eot_id>", "<start_header_id>", "<pad>", "<unk>",
+    "<SPECIAL_12>", "<reserved_106>", "<end_of_thought>", "<begin_of_thought>", "<begin_of_solution>",
+    "<minimax:tool_call>", "<mm:think>", "<seed:bos>", "<seed:tool_call>", "<longcat_tool_call>", "<longcat_think>",
+    "]<]minimax[>[", "<arg_key>", "</arg_value>", "[|system|]", "[|endofturn|]", "[|user|]", "[MODEL_SETTINGS]",
+    "[REASON.BLOCKS]", "[R.E.A.S.O.N.B.L.O.C.K.S]", "[REASON-BLOCKS]", "[REASON_BLOCKS]", "[R-E-A-S-O-N-B-L-O-C-K-S]",
+    "[REASON\u200bBLOCKS]", "[REASON·BLOCKS]", "[REASON•BLOCKS]", "[REASON/BLOCKS]", "[*REASON* *BLOCKS*]",
+    "[REASON.\nBLOCKS]", "[/REASON.BLOCKS]", "[.REASONBLOCKS.]", "[RΕASΟN.BLOCKS]", "<REASON.BLOCKS>",
+    "{REASON–BLOCKS}",
+    "(REASON.BLOCKS)", "[REASON…BLOCKS]", "[R,E,A,S,O,N,B,L,O,C,K,S]", "[`REASON`BLOCKS`]", "[REASON\\BLOCKS]",
+    "[r|e|a|s|o|n|b|l|o|c|k|s]", "[R:EASON.BLOCKS]",
     "<tооl_саll>", "<τοοl_call>", "[lNST]", "<t00l_call>", "<🇹🇭🇮🇳🇰>", "<ᴛʜɪɴᴋ>", "<Ⓣⓗⓘⓝⓚ>", "❮tool_call❯",
 ]  # fmt: skip
 MARKERS = [
@@ -62,6 +81,17 @@ STAY = [
     "{think}",
     "(instructions)", "invoke the tool", "[system design]", "systems: three", "«мысль»", "〈例〉", "【重要】",
     "３ ÷ ４ ＝ ０．７５",
+    "<turn_left>", "a < b", "a <b|c> d", "p <|> q", "x <| f y", "view <| model > 3", "x |> f", "if a < b |> f",
+    "<psi|phi>",
+    "x<limit|>abs()", "Foo<|A>", "x<|y>z", "Array<string|number>", "turn|>", "<turn>", "<channel>", "<image>",
+    "<audio controls>",
+    "<video src='a.mp4'>", "<mask id='m'>", "<end>", "<start>", "<end_of_file>", "<end of line>", "<start_date>",
+    "<end_of_list>", "end_of_utterance", "<endpoint>", "<function-name>", "<escape>", "<unused>", "<padding>",
+    "<special>",
+    "[|1; 2|]", "[|x|]", "[args]", "[options] [args]", "<xs:element name='user'>", "<svg:image>", "<key>", "<arg>",
+    "[REASON]", "[REASON] blocks", "(reason: blocks)", '{"reason": "blocks"}', "[reason, blocks]",
+    "print(reason.blocks)",
+    "[reason = blocks]", "[reasons.blocks]", "[reason.block]", "reason.blocks", "[a.reason.blocks]", "{reason: blocks}",
     "café", "naïve", "Ⅳ", "①", "½", "x² + y²", "ﬁn", "𝐛𝐨𝐥𝐝", "™",
 ]  # fmt: skip
 SENTENCES = [
@@ -153,6 +183,8 @@ HARD = [
     "&lt;",
     "s y s t e m ", "\nsystem ** ", "\n[system] ~ ", "ѕ", "\nѕуѕtеm", "〈", "ﷺ", "\u0336", "\nsystem: ", "<think>",
     "<[({", "\n (", "<parameter name ", "<antml : ", "&#115;", "1", "\n1",
+    "[.", ".", "[reasonb|", "|", "[r|", "[r.e", "(reason.", "<|t", "<|a", "<a", "<a:", "<turn ", "[|", "<end of ",
+    "]<]",
 ]  # fmt: skip
 
 

@@ -126,6 +126,14 @@ def test_a_librarys_model_embeds_many(kind: Any, library: str, name: str) -> Non
     assert kind("some/model", curves=CURVES).embed_many(["", "a b"]).tolist() == [[0, 0, 1], [3, 1, 1]]
 
 
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("kind", [Model2VecEmbedder, SentenceTransformerEmbedder])
+def test_a_path_is_a_folder_of_a_model(kind: Any, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    assert kind(model, curves=CURVES).id == kind(str(model), curves=CURVES).id
+
+
 def test_a_loaded_model_needs_a_name() -> None:
     with pytest.raises(ConfigError, match="id"):
         SentenceTransformerEmbedder(FakeModel(), curves=CURVES)

@@ -209,3 +209,64 @@ def test_a_token_over_the_border_of_two_pieces_is_masked() -> None:
     token = "AccountKey=" + LETTERS + LETTERS[:24] + "=="
     for before in range(PIECE - 120, PIECE + 1, 8):
         assert LETTERS not in without_secrets("." * before + f" {token} " + "." * 300)
+
+
+KEY = ("sk-ant-api03-AbCdEf0123456789GhIjKlMnOpQ", "rStUvWxYz-abcdefghijkl_mnopqrstuvwxyz0123456789AA")
+SECRET = ("dGhpcyBpcyBhIHNlY3JldCB0aGF0IGlzIGxvbm", "cgZW5vdWdoIHRvIGJlIHdyYXBwZWQgb3ZlciB0d28gbGluZXM=")
+WRAPPED = {
+    "YAML": "api_key: {}\n  {}\nmode: fast",
+    "YAML in quotes": 'api_key: "{}\n    {}"\nmode: fast',
+    "YAML, folded": "api_key: >-\n  {}\n  {}\nmode: fast",
+    "JSON": '{{"api_key": "{}\n   {}", "mode": "fast"}}',
+    "JSON, escaped": '{{"api_key": "{}\\n   {}", "mode": "fast"}}',
+    "JSON, cut": '{{"api_key": "{}\n   {}',
+    "an e-mail": "Hello,\nmy api_key is {}\n{}\nBye",
+    "a quoted e-mail": "> my api_key is {}\n> {}\n> Bye",
+    "quoted-printable": "api_key: {}=\n{}\nBye",
+    "Windows": "api_key: {}\r\n  {}\r\nmode: fast",
+    "a shell": "api_key={}\\\n{}\necho fast",
+    "parts of a string": 'api_key = ("{}"\n       "{}")\nmode = "fast"',
+    "a sum": 'api_key = "{}" +\n  "{}"\nmode = "fast"',
+}
+
+
+@pytest.mark.parametrize("secret", [KEY, SECRET], ids=["key", "base64"])
+@pytest.mark.parametrize("form", WRAPPED)
+def test_a_key_over_two_lines_is_masked_as_a_whole(form: str, secret: tuple[str, str]) -> None:
+    masked = without_secrets(WRAPPED[form].format(*secret))
+    assert [part for part in secret if part[:8] in masked or part[-8:] in masked] == []
+    assert ("fast" in WRAPPED[form]) == ("fast" in masked)
+
+
+@pytest.mark.parametrize("at", [7, 10, 13, 20, 40, 60, 70])
+def test_a_key_is_masked_wherever_it_breaks(at: int) -> None:
+    whole = "".join(KEY)
+    masked = without_secrets(f"I use {whole[:at]}\n  {whole[at:]}\nfor it.")
+    assert masked in ("I use #\n  #\nfor it.", "I use #\nfor it.")
+
+
+def test_a_key_over_three_lines_is_masked_as_a_whole() -> None:
+    masked = without_secrets(f"api_key: {KEY[0]}\n  {KEY[1]}\n  {KEY[0][8:]}\nmode: fast")
+    assert masked == "api_key: #\n  #\n  #\nmode: fast"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "in the file", "password", "mode: fast", "Ubuntu22 is the system.", "test_login_2", "src/auth/token2.py:10",
+        "0123456789", "3f2a9c1b7d5e8f60a1b2c3d4e5f60718293a4b5c", "HelloWorld", "getUserDetailsById", "Node18LTS: on",
+        "2026-11-28T12:00:00Z started", "python3-config is missing", "- Item1", "Python3Tool()", "AbstractUserFactory",
+        "v1.2.3", "# a comment", "https://host/Path1", "x = Y1",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "before", ["api_key: hunter22", "I use sk-ant-api03-AbCdEf0123456789GhIjKlMnOpQ", "password: #"]
+)
+def test_the_line_after_a_secret_stays_if_it_is_no_part_of_it(before: str, after: str) -> None:
+    text = f"{before}\n  {after}\nmore"
+    assert without_secrets(text).endswith(f"#\n  {after}\nmore")
+
+
+def test_a_line_after_a_heading_stays() -> None:
+    text = "C#\nNet6Core\n##\nNet6Core"
+    assert without_secrets(text) == text

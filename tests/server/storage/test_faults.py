@@ -98,6 +98,36 @@ def test_a_replaced_database_is_noticed(sqlite: Storage) -> None:
     assert sqlite.runs.list("o", RunFilter(), limit=1) == ([], None)
 
 
+def test_a_database_put_in_place_of_one_whose_log_is_left_is_refused(sqlite: Storage, tmp_path: Path) -> None:
+    sqlite.runs.ingest("o", [step("r", 0)], now=1.0)
+    path, copy = path_of(sqlite), tmp_path / "copy.db"
+    other = Storage.open(f"sqlite:///{copy}")
+    other.migrate()
+    other.close()
+    os.replace(copy, path)
+    for expected in ("replaced", "replaced, but the log .* delete .*server.db-wal", "replaced, but the log"):
+        with pytest.raises(StorageUnavailable, match=expected):
+            sqlite.runs.get("o", "r")
+    for end in ("-wal", "-shm"):
+        Path(f"{path}{end}").unlink()
+    assert sqlite.runs.get("o", "r") is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes of files")
+def test_the_files_of_a_database_are_this_users_own(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        storage = Storage.open(f"sqlite:///{tmp_path}/new/server.db")
+        storage.migrate()
+        with storage._db.lock("upkeep"):
+            modes = {path.name: path.stat().st_mode & 0o777 for path in [*tmp_path.iterdir(), *tmp_path.glob("new/*")]}
+        storage.close()
+    finally:
+        os.umask(before)
+    assert modes.pop("new") == 0o700
+    assert set(modes.values()) == {0o600}, modes
+
+
 @pytest.mark.parametrize("use", USES)
 def test_a_file_of_something_else_is_unavailable(tmp_path: Path, use: Callable[[Storage], object]) -> None:
     (tmp_path / "server.db").write_bytes(b"no database at all" * 500)

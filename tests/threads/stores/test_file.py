@@ -272,6 +272,31 @@ def test_a_replaced_file_is_noticed(file: SqliteStore, path: Path) -> None:
     assert head(file, new.id) == new
 
 
+@posix
+def test_a_file_put_in_place_of_one_whose_log_is_left_is_refused(file: SqliteStore, path: Path, tmp_path: Path) -> None:
+    opened(file, "old")
+    copy = tmp_path / "copy.db"
+    other = SqliteStore(copy)
+    new = opened(other, "new")
+    other.close()
+    os.replace(copy, path)
+    for expected in ("replaced", "replaced, but the log .* delete .*threads.db-wal", "replaced, but the log"):
+        with pytest.raises(StoreUnavailable, match=expected):
+            head(file, new.id)
+    for end in ("-wal", "-shm"):
+        Path(f"{path}{end}").unlink()
+    assert head(file, new.id) == new
+
+
+@posix
+def test_the_file_of_a_link_is_created(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "there" / "threads.db")
+    with closing(SqliteStore(tmp_path / "link.db")) as store:
+        opened(store)
+    assert stat.S_IMODE((tmp_path / "there" / "threads.db").stat().st_mode) == 0o600
+
+
 @contextmanager
 def as_nobody(folder: Path) -> Iterator[None]:
     """Act as a user who can read a folder's files, but not change them."""

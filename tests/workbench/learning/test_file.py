@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,3 +55,16 @@ def test_a_pending_proposal_is_renewed() -> None:
 def test_what_was_decided_is_not_proposed_again(status: str) -> None:
     decided = replace(lesson(), status=status)  # type: ignore[arg-type] # a parameter is no literal
     assert together([decided], [lesson()]) == (decided,)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes of files")
+def test_a_new_file_and_its_folders_are_this_users_own_and_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
+    path, before = tmp_path / "new" / "newer" / "proposals.jsonl", os.umask(0o022)
+    try:
+        write_proposals(path, [lesson()])
+        made = [one.stat().st_mode & 0o777 for one in (path.parent.parent, path.parent, path)]
+        path.chmod(0o640)
+        write_proposals(path, [lesson()])
+        assert (made, path.stat().st_mode & 0o777) == ([0o700, 0o700, 0o600], 0o640)
+    finally:
+        os.umask(before)

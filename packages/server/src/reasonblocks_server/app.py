@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from reasonblocks.exceptions import ConfigError, EventError, StoreError, StoreFull, Unavailable
+from reasonblocks.util.files import make_folder
 
 from . import __version__, routes, ui
 from ._counting import Counting
@@ -98,7 +99,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _opened(settings: Settings) -> Server:
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(settings.data)
     threads_store = None if settings.threads_url is None else store_of(settings.threads_url)
     storage = Storage.open(
         settings.database, synchronous=settings.sqlite_synchronous, retention_days=settings.retention_days

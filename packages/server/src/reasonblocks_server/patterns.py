@@ -20,6 +20,7 @@ from reasonblocks.concurrency.interrupts import holding
 from reasonblocks.patterns import pattern_json, pattern_of
 from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import Pattern, Tier
+from reasonblocks.util.files import make_folder
 from reasonblocks.util.json import evolve
 from reasonblocks.wire import RetrieveRequest, RetrieveResponse
 
@@ -168,7 +169,7 @@ def _given(org_id: str, given: Mapping[str, Any]) -> Pattern:
 def _store(settings: Settings) -> Any:
     layer = starter_patterns()
     if settings.qdrant_url is None:
-        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(settings.data)
         return LocalStore(settings.patterns_file, layer=layer)
     from reasonblocks.backends.qdrant_store import QdrantStore  # its client takes a second to import
 
@@ -180,7 +181,7 @@ def _locked(path: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -70,13 +71,14 @@ def long_runs() -> Iterator[ParityRun]:
         yield ParityRun(name=f"long {name}", script=sayable(long_script()), client=client)
 
 
-def recorded_runs(path: str) -> Iterator[ParityRun | str]:
+def recorded_runs(path: str | os.PathLike[str]) -> Iterator[ParityRun | str]:
     """Yield the runs of a file in any format that `reasonblocks replay` reads, or the reason why one is left out."""
-    for run in read_runs(path):
+    file = os.fspath(path)
+    for run in read_runs(file):
         if isinstance(run, RecordError):
             yield str(run)
         elif (silent := _silent_step(run)) is not None:
-            yield f"{path}: run {run.run_id!r} is left out: step {silent} calls no tool, and a real agent ends there"
+            yield f"{file}: run {run.run_id!r} is left out: step {silent} calls no tool, and a real agent ends there"
         else:
             yield recorded_run(run)
 

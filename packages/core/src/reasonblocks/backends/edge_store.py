@@ -13,6 +13,7 @@ import numpy as np
 from ..exceptions import StoreError
 from ..ports import Embedder
 from ..types import Pattern
+from ..util.files import make_folder
 from ._forks import no_fork, opened
 from .stores import embedders
 from .stores.point_store import PointStore, require
@@ -158,7 +159,7 @@ class EdgePoints:
         from qdrant_edge import Distance, EdgeConfig, EdgeShard, EdgeVectorParams
 
         with no_fork, _EngineErrors(self._root):
-            os.makedirs(self._path, exist_ok=True)
+            make_folder(self._path)
             # Dot product: rows are unit vectors already.
             config = EdgeConfig(vectors=EdgeVectorParams(size=self._dim, distance=Distance.Dot))
             opened(self)

@@ -6,6 +6,7 @@ import os
 from typing import TextIO
 
 from ..events import Event
+from ..util.files import identity, open_private
 from ..util.json import compact
 from ._forks import no_fork, opened
 
@@ -13,13 +14,15 @@ from ._forks import no_fork, opened
 class JsonlSink:
     """Appends each event as a line and flushes it; opens the file with the first event. Used by one thread at a time.
 
-    After an error (a full disk) the event is lost, and the next event starts a new line. A fork closes the file, and
-    each process opens it again.
+    The file is created for this user only. One that was deleted meanwhile is created again, and after a rotation the
+    next line goes to the new file. After an error (a full disk) the event is lost, and the next event starts a new
+    line. A fork closes the file, and each process opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._file: TextIO | None = None
+        self._identity: tuple[int, int] | None = None
         self._torn = False
 
     def emit(self, event: Event) -> None:
@@ -34,9 +37,15 @@ class JsonlSink:
                 file.close()
 
     def _opened(self) -> TextIO:
+        if self._file is not None and (self._identity is None or identity(self.path) != self._identity):
+            self._torn = False
+            self._discard()  # the file was deleted or replaced
         if self._file is None:
             opened(self)
-            self._file = open(self.path, "a", encoding="utf-8", errors="replace")  # noqa: SIM115 - open over events
+            self._file = open(  # noqa: SIM115 - open over events
+                self.path, "a", encoding="utf-8", errors="replace", opener=open_private
+            )
+            self._identity = identity(self.path)
         return self._file
 
     def _write(self, file: TextIO, line: str) -> None:

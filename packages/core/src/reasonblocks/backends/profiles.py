@@ -14,10 +14,11 @@ from typing import NamedTuple, TypeVar
 from ..concurrency.interrupts import holding
 from ..exceptions import Unavailable
 from ..monitors.profile import MAX_RUNS, Summary, summary_in
-from ..util.files import regular_or_missing
+from ..util.files import make_folder, open_private, regular_or_missing
 from ..util.json import compact
 from ..util.process import on_fork
 from ._forks import no_fork
+from .sqlite_file import SQLiteFile
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -98,8 +99,9 @@ def _bound(kept: dict[K, V], most: int) -> None:
 class ProfileFile:
     """The profiles of a SQLite file: a row for each run, so that a process that adds a run never overwrites another's.
 
-    The file is opened for each call and created with the first run. An agent without a name has no profile here,
-    because any number of programs would share it. Each method raises `Unavailable` for a file that cannot be used.
+    The file is opened for each call and created with the first run, for this user only. An agent without a name has no
+    profile here, because any number of programs would share it. Each method raises `Unavailable` for a file that cannot
+    be used.
     """
 
     inline = False
@@ -135,9 +137,9 @@ class ProfileFile:
         with self._writing() as db:
             db.execute(f"DELETE FROM runs WHERE {_OF_AGENT}", agent)
 
-    def copy_to(self, path: str, agents: list[Agent]) -> None:
+    def copy_to(self, path: str | os.PathLike[str], agents: list[Agent]) -> None:
         """Write a new file with these agents. Raises `FileExistsError`."""
-        with open(path, "xb"):
+        with open(path, "xb", opener=open_private):
             pass
         with self._reading() as db:
             rows = [
@@ -170,9 +172,10 @@ class ProfileFile:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection in a transaction that no other process interrupts."""
         with self._wrapped():
-            os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+            make_folder(os.path.dirname(os.path.abspath(self.path)))
             with no_fork:
-                db = _connected(self.path, "mode=rwc")
+                SQLiteFile(self.path).create()
+                db = _connected(self.path, "mode=rw")
                 try:
                     db.execute("BEGIN IMMEDIATE")
                     if not _form(db):

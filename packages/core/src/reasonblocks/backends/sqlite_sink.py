@@ -6,9 +6,11 @@ import os
 import sqlite3
 
 from ..events import Event, RunFinish, RunStart, StepEvent
+from ..exceptions import ConfigError
 from ..util.json import compact
 from ..util.text import whole
 from ._forks import no_fork, opened
+from .sqlite_file import SQLiteFile
 from .wal import to_wal
 
 BUSY_S = 5.0
@@ -63,12 +65,16 @@ class SQLiteMonitorSink:
 
     Upserts by run and step: a repeated step changes nothing, an explicit failure replaces success, and a call replaces
     the final step of a run that continued after its end. A run that starts again under its id replaces the earlier one.
-    The file is opened with the first event. Used by one thread at a time; several processes may write one file, forked
-    ones too: a fork closes it, and each process opens it again.
+    The file is opened with the first event, and created for this user only; one that was deleted meanwhile is created
+    again, and one that was replaced is left for the new one. Used by one thread at a time; several processes may write
+    one file, forked ones too: a fork closes it, and each process opens it again.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        if self.path == ":memory:":
+            raise ConfigError("path", self.path, "a database in memory is lost with the process: give a file's path")
+        self._file = SQLiteFile(self.path)
         self._db: sqlite3.Connection | None = None
 
     def emit(self, event: Event) -> None:
@@ -88,7 +94,12 @@ class SQLiteMonitorSink:
                 db.close()
 
     def _opened(self) -> sqlite3.Connection:
+        if self._file.is_lost():
+            if (rule := self._file.old_log()) is not None:
+                raise sqlite3.DatabaseError(f"{self.path}: {rule}")
+            self.close()
         if self._db is None:
+            self._file.create()
             db = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
             try:
                 _prepare(db, self.path)
@@ -96,6 +107,7 @@ class SQLiteMonitorSink:
                 db.close()
                 raise
             opened(self)
+            self._file.opened()
             self._db = db
         return self._db
 

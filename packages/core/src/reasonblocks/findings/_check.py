@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import TypeVar
@@ -56,7 +57,7 @@ def checked_path(path: object) -> str:
     The empty path is that of a finding about no file. ".." stays, because its meaning depends on links. Raises
     `ConfigError`, also for a name that is not UTF-8, whose repaired form would be another file.
     """
-    text = _line("file_path", path, PATH_CHARS).replace("\\", "/")
+    text = _line("file_path", os.fspath(path) if isinstance(path, os.PathLike) else path, PATH_CHARS).replace("\\", "/")
     parts = [part for part in text.split("/") if part not in ("", ".")]
     return ("/" if text.startswith("/") else "") + "/".join(parts)
 

@@ -13,7 +13,7 @@ from ..types import JSON, Finding
 from ..util.json import evolve
 from ._accounts import without_accounts, without_addresses
 from ._secret_names import MASK, announces, is_common, is_no_secret, refers_at
-from ._shapes import without_blocks, without_shaped
+from ._shapes import without_blocks, without_rests, without_shaped
 
 _QUOTE = r"\\{0,8}[\"'`]"
 _HINT = re.compile(
@@ -42,7 +42,8 @@ _WORDS_OF = ("password", "passwd", "pwd", "passcode", "passwort", "kennwort")
 _TAIL = ".,;:!?)}]>\\"
 _OPTION = re.compile(r"(?<![^\s\"'`(\[,])(?P<dashes>--?)(?P<name>[A-Za-z][\w-]{1,60})(?P<sep>[\"']?,?[ \t]+)(?=[^\s-])")
 _SET = re.compile(
-    r"\b(?:setx|setenv|set[ ]-\w{1,4}|ENV|config(?:ure)?[ ]set)[ ]+(?P<name>[\w./:-]{2,80})(?P<sep>[ ]+)(?=[^\s=-])"
+    r"\b(?:setx|setenv|set[ ]-\w{1,4}|ENV|config(?:ure)?[ ]set|(?:[a-z]{1,9}_){1,3}header|Header[ ](?:set|add))[ ]+"
+    r"(?P<name>[\w./:-]{2,80})(?P<sep>[ ]+)(?=[^\s=-])"
 )
 _IN_SENTENCE = re.compile(
     r"(?i)(\b(?:password|passwd|passcode|passphrase)[ ])([^\W_][^\s\"'`.,;:()\[\]{}<>=]*)(?![=(])"
@@ -52,7 +53,7 @@ _OF = re.compile(
     r"(?i)(\b(?:password|passwd|passphrase|passcode|secret|token|api[ _-]?key)"
     r"(?:[ ](?:for|of)[ ](?:(?:the|my|his|her|our|your)[ ])?[\w.@-]{1,40}(?:[ ][\w.@-]{1,40})?"
     r"[ ](?:is|was)[ ](?:now[ ])?"
-    r"|[ ]equals[ ]|[ \t]*(?:->|→|~>)[ \t]*|(?::?[*_`]{1,3}:?|:[*_`]{1,3})[ \t]+))"
+    r"|[ ](?:header|value):[ ]+|[ ]equals[ ]|[ \t]*(?:->|→|~>)[ \t]*|(?::?[*_`]{1,3}:?|:[*_`]{1,3})[ \t]+))"
     r"([^\W_](?:[^\s\"'`,;:()\[\]{}<>=]*[^\s\"'`,;:()\[\]{}<>=.!?])?)(?![=(])"
 )
 """As above, with words or marks between: "the password for bob is ...", "password -> ...", "**Password:** ..."."""
@@ -91,7 +92,7 @@ def without_secrets(text: str, *, accounts: bool = False, addresses: bool = Fals
     text = without_shaped(without_announced(without_blocks(text)))
     text = without_addresses(text) if addresses else text
     text = without_accounts(text) if accounts else text
-    return without_detected(text) if detected else text
+    return without_rests(without_detected(text) if detected else text)
 
 
 def masked_finding(finding: Finding, mask: Callable[[str], str] = without_secrets) -> Finding:

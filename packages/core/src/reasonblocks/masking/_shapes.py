@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ._secret_names import MASK
+
 _WORD = r"(\\{0,8}[\"'])?(?:(?<=[\"'])[^\"'\\\n]{1,400}|(?<![\"'])[^\s\"'|;&\\]+)"
 """A word of a command, or a quoted text; the opening quote is a group."""
 _BLOCKS = (
@@ -16,6 +18,23 @@ _BLOCKS = (
     re.compile(r"PuTTY-User-Key-File-\d:[\s\S]{0,8000}"),
     re.compile(r"\b(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\w+|sk-ssh-\w+@\S+)\s+[\w+/=]{8,}(?:[ \t]+[^\s\"'\\]+)?"),
 )
+_WRAP = (
+    r"[ \t]*(?:\\{0,8}[\"'`][ \t]*)?(?:[+\\=.][ \t]*)?(?:\r?\n|\\{1,8}n)[ \t>|]*(?:[+.][ \t]*)?"
+    r"(?:[fFrRbBuU]{0,2}\\{0,8}[\"'`])?"
+)
+"""A line break within a key: with indentation, the marks of a quoted mail, or the quotes of a string in parts."""
+_ALONE = r"(?=[ \t]*(?:[\"'`)\]},;\\+]|\r?\n|$))"
+_MIXED = r"(?=[\w+/=-]*\d)(?=[\w+/=-]*[a-z])(?=[\w+/=-]*[A-Z])"
+_REST = re.compile(
+    rf"((?<![\w#])#{_WRAP})(?!(?:[0-9]+|[0-9a-fA-F]+)(?![\w+/=-]))(?:"
+    rf"{_MIXED}[\w+/=-]{{8,}}{_ALONE}"
+    rf"|{_MIXED}[\w+/=-]{{16,}}(?![\w+/=:(.-])"
+    rf"|(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{{12,}}(?![\w+/=-]){_ALONE}"
+    rf"|[\w+/]{{7,}}={{1,2}}(?![\w+/=-]){_ALONE})"
+)
+"""The rest of a secret on the next line. A word, a number, a hash and a path are none."""
+MAX_LINES = 16
+"""Lines of one secret that are masked, at most."""
 _CUT_BLOCK = re.compile(r"(?<![\w+/=])(?:[\w+/=]{4,100}(?:\s|\\{1,8}[nr])+){1,60}-----END [A-Z0-9 ]{3,40}-----")
 """The end of a block whose beginning was cut."""
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -44,6 +63,14 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
             r"NRJS-|rubygems_|sntrys_|glsa_|tskey-|whsec_|r8_|gsk_|xai-|pplx-|AGE-SECRET-KEY-|secret-token:|apify_api_|phc_|"
             r"pul-|AT[AC]TT|key-(?=[0-9a-f]{16}))"
             r"(?=[\w./+=-]{0,80}(?:\d|[a-z][A-Z]|[A-Z][a-z]|[A-Za-z]{12}))[\w./+=-]{6,}"
+        ),
+        "#",
+    ),
+    # one of these keys that breaks before its first long part
+    (
+        re.compile(
+            rf"(?<![\w-])sk-(?:proj|ant|or|live|svcacct)-(?:[\w]{{1,12}}-?)?{_WRAP}"
+            rf"(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{{20,}}{_ALONE}"
         ),
         "#",
     ),
@@ -120,15 +147,23 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(
-            r"(?i)(\((?:\s*\w{1,40}\s*,)?\s*b?\\{0,8}[\"'][\w.-]{0,60}(?:password|passwd|secret|token|api_?key)\\{0,8}[\"']\s*,"
+            r"(?i)(\((?:\s*\w{1,40}\s*,)?\s*b?\\{0,8}[\"'][\w.-]{0,60}(?:password|passwd|secret|token|api[_-]?key)\\{0,8}[\"']\s*,"
             r"\s*b?\\{0,8}[\"'])[^\"'\\\n]{1,200}"
+        ),
+        r"\1#",
+    ),
+    # a header in a list of pairs
+    (
+        re.compile(
+            r"(?i)((?:(?<=[\[,])|(?<=[\[,]\s))\[\s*\\{0,8}[\"'][\w-]{0,60}-(?:key|token|auth|secret|signature)\\{0,8}[\"']\s*,"
+            r"\s*\\{0,8}[\"'])[^\"'\\\n]{1,400}(?=\\{0,8}[\"']\s*\])"
         ),
         r"\1#",
     ),
     # below the name in YAML, and after its type in a program
     (
         re.compile(
-            r"(?i)(\bname:[ \t]*[\"']?[\w.-]{0,60}(?:password|passwd|secret|token|api_?key)[\"']?[ \t]*\n"
+            r"(?i)(\bname:[ \t]*[\"']?[\w.-]{0,60}(?:password|passwd|secret|token|api[_-]?key)[\"']?[ \t]*\n"
             r"[ \t]*value:[ \t]*[\"']?)"
             r"(?!#)[^\s\"'][^\"'\n]{0,400}"
         ),
@@ -152,6 +187,15 @@ def without_blocks(text: str) -> str:
     for pattern in _BLOCKS:
         text = pattern.sub("#", text)
     return _CUT_BLOCK.sub("#", text) if "-----END" in text else text
+
+
+def without_rests(text: str) -> str:
+    """Replace what is left of masked secrets on the lines after them by "#"."""
+    for _ in range(MAX_LINES if "#" in text else 0):
+        before, text = text, _REST.sub(rf"\1{MASK}", text)
+        if text == before:
+            break
+    return text
 
 
 def without_shaped(text: str) -> str:

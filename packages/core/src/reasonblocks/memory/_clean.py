@@ -61,11 +61,10 @@ class Cleaner:
 
     def path(self, path: object, relative: Callable[[str], str]) -> str:
         """Return a path in the form in which findings have it."""
-        given = os.fspath(path) if isinstance(path, os.PathLike) else path
         try:
-            return checked_path(self.text(relative(checked_path(given))))
+            return checked_path(self.text(relative(checked_path(path))))
         except ConfigError as exc:
-            raise self._safe(exc, given) from None
+            raise self._safe(exc, path) from None
 
     def refuse_secret(self, name: str, value: str) -> None:
         """Raise `ConfigError` for a name that has a secret, because names are stored as they are."""

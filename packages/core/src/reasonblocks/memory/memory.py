@@ -91,13 +91,13 @@ class CodebaseMemory:
     def store(
         self,
         content: str,
-        file_path: str = "",
+        file_path: str | os.PathLike[str] = "",
         finding_type: str = "note",
         metadata: Mapping[str, JSON] | None = None,
     ) -> str:
         """Store a finding and return its id. The same finding again replaces itself, with the file's state of now."""
-        given = Finding(content=content, file_path=file_path, finding_type=finding_type, metadata=metadata or {})
-        return self._kept([given])[0].finding_id
+        about = {"file_path": file_path, "finding_type": finding_type, "metadata": metadata or {}}
+        return self._kept([{"content": content, **about}])[0].finding_id
 
     def store_many(self, findings: Iterable[Finding | Mapping[str, Any]]) -> tuple[str, ...]:
         """Store findings, all or none, and return their ids. A mapping has the arguments of `store`."""
@@ -171,7 +171,7 @@ class CodebaseMemory:
     async def astore(
         self,
         content: str,
-        file_path: str = "",
+        file_path: str | os.PathLike[str] = "",
         finding_type: str = "note",
         metadata: Mapping[str, JSON] | None = None,
     ) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -181,11 +182,16 @@ def _read(model: type[A], given: object) -> A:
     values = _parsed(given) if isinstance(given, str) else given
     if not isinstance(values, Mapping):
         raise _Wrong(f"the arguments must be a JSON object, not {type(values).__name__}")
-    plain = {str(name): whole(one) if isinstance(one, str) else one for name, one in values.items() if one is not None}
+    plain = {str(name): _plain(one) for name, one in values.items() if one is not None}
     try:
         return model.model_validate(plain)
     except ValidationError as exc:
         raise _Wrong(_reasons(exc, tuple(model.model_fields))) from exc
+
+
+def _plain(value: object) -> object:
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return whole(text) if isinstance(text, str) else text
 
 
 def _parsed(text: str) -> JSON:

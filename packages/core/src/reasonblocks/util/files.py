@@ -1,4 +1,4 @@
-"""Locates the user's folder, reads TOML files, and writes files as a whole."""
+"""Locates the user's folder, reads TOML files, creates private files, and writes files as a whole."""
 
 from __future__ import annotations
 
@@ -95,6 +95,38 @@ def _check_mode(mode: int, path: str | os.PathLike[str]) -> None:
         raise OSError(errno.EINVAL, "is not a regular file", path)
 
 
+def identity(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Return the device and the inode of the file that has this path now; None without one."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def create_private(path: str | os.PathLike[str]) -> None:
+    """Create an empty file that only this user may read, or the one that a link refers to. An existing one stays.
+
+    An existing file is not opened: closing it would drop the locks that SQLite has on it in this process.
+    """
+    with suppress(FileExistsError):
+        os.close(open_private(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL))
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file as `os.open` does; if it is created, only this user may read it."""
+    return os.open(path, flags | getattr(os, "O_BINARY", 0), 0o600)
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Create a folder, and those above it that are missing, for this user only. Existing ones keep their modes."""
+    folder = os.path.abspath(path)
+    above = os.path.dirname(folder)
+    if not os.path.exists(above):
+        make_folder(above)
+    Path(folder).mkdir(mode=0o700, exist_ok=True)
+
+
 SYSTEM_FOLDERS = ("/dev/", "/proc/")
 """Names in these folders, such as /dev/stdout, may refer to a regular file that another program has open."""
 
@@ -145,7 +177,7 @@ def _replace(target: str, data: bytes) -> None:
     folder = os.path.dirname(target)
     beside = os.path.join(folder, f".reasonblocks-{token_hex(8)}")
     try:
-        with open(beside, "xb") as file:
+        with open(beside, "xb", opener=None if before is None else open_private) as file:
             file.write(data)
             file.flush()
             if before is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from reasonblocks.util.extras import pip_install
-from reasonblocks.util.files import HOME
+from reasonblocks.util.files import HOME, make_folder
 from reasonblocks.util.secret import shown_url
 from reasonblocks_workbench.cli.files import placed
 
@@ -47,7 +47,7 @@ def settings_of(arguments: Namespace, **given: Any) -> Settings:
     """Return the settings of a server that is started. Options override the environment."""
     settings = _read(arguments, **given)
     try:
-        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(settings.data)
         return settings
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

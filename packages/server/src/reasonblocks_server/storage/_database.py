@@ -17,8 +17,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import QueuePool
 
+from reasonblocks.backends.sqlite_file import SQLiteFile
 from reasonblocks.backends.wal import to_wal
 from reasonblocks.concurrency.interrupts import held, holding
+from reasonblocks.util.files import make_folder
 
 from ..errors import StorageUnavailable
 
@@ -66,6 +68,8 @@ class Database:
         self.synchronous = synchronous
         self.busy_s = busy_s
         self._writing = threading.RLock()
+        self._file: SQLiteFile | None = None
+        """The file of the newest connection."""
         self.engine = self._engine(create=False)
 
     @property
@@ -108,9 +112,9 @@ class Database:
 
     @holding
     def creating(self) -> Iterator[Connection]:
-        """Yield a connection in a transaction, for the migrations; a missing SQLite file is created."""
+        """Yield a connection in a transaction, for the migrations; a missing SQLite file is created for its user."""
         if self.path is not None:
-            os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+            make_folder(os.path.dirname(os.path.abspath(self.path)))
         engine = self._engine(create=True)
         try:
             with _wrapped(), engine.connect() as connection:
@@ -162,7 +166,11 @@ class Database:
 
     def _connected(self, *, create: bool) -> sqlite3.Connection:
         assert self.path is not None
-        address = f"{Path(os.path.abspath(self.path)).as_uri()}?mode={'rwc' if create else 'rw'}"
+        if self._file is not None and self._file.is_lost() and (rule := self._file.old_log()) is not None:
+            raise sqlite3.OperationalError(rule)
+        if create:
+            SQLiteFile(self.path).create()
+        address = f"{Path(os.path.abspath(self.path)).as_uri()}?mode=rw"
         db = sqlite3.connect(address, uri=True, timeout=self.busy_s, check_same_thread=False, isolation_level=None)
         try:
             if create:
@@ -188,11 +196,11 @@ class Database:
         """Refuse a connection whose file was deleted or replaced, and close all connections to that file."""
         if self.path is None:
             return
-        try:
-            found: int | None = os.stat(self.path).st_ino
-        except OSError:
-            found = None
-        if connection.info.setdefault("inode", found) != found or found is None:
+        file: SQLiteFile | None = connection.info.get("file")
+        if file is None:
+            file = self._file = connection.info["file"] = SQLiteFile(self.path)
+            file.opened()
+        if file.is_lost():
             self.engine.dispose()
             connection.invalidate()
             raise StorageUnavailable(f"the file was deleted or replaced: {self.path}")
@@ -213,9 +221,11 @@ class Database:
     def _file_lock(self, name: str, wait_s: float) -> Iterator[bool]:
         """Lock a second SQLite file. If the process is killed, the lock is released."""
         assert self.path is not None
-        os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+        make_folder(os.path.dirname(os.path.abspath(self.path)))
         try:
-            db = sqlite3.connect(f"{self.path}.{name}-lock", timeout=wait_s, isolation_level=None)
+            path = f"{self.path}.{name}-lock"
+            SQLiteFile(path).create()
+            db = sqlite3.connect(path, timeout=wait_s, isolation_level=None)
         except sqlite3.Error as error:
             raise StorageUnavailable(str(error)) from error
         try:

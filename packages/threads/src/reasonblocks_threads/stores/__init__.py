@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.util.extras import pip_install
-from reasonblocks.util.files import home
+from reasonblocks.util.files import home, make_folder
 
 from ..ports import Store
 from ._sqlite import SqliteStore as SqliteStore
@@ -29,7 +29,7 @@ def default_file(environ: Mapping[str, str]) -> Path:
     folder = home(environ)
     if folder is None:
         raise ConfigError("database", None, "this user has no home folder; give a path, or set REASONBLOCKS_HOME")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     return folder / "threads.db"
 
 

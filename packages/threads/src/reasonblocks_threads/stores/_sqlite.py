@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from reasonblocks.backends.sqlite_file import SQLiteFile
 from reasonblocks.backends.wal import to_wal
 from reasonblocks.concurrency.interrupts import held, holding
 from reasonblocks.util.files import regular_or_missing
@@ -38,10 +39,10 @@ RUNS = 1_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Link:
-    """A connection, and the inode of its file."""
+    """A connection, and its file."""
 
     db: sqlite3.Connection
-    inode: int
+    file: SQLiteFile | None
 
 
 class SqliteStore:
@@ -63,7 +64,8 @@ class SqliteStore:
         self._readers: list[_Link] = []
         self._lent: set[_Link] = set()
         """Connections that read now; one that is not among them when it comes back is closed."""
-        self._was_there = False
+        self._file: SQLiteFile | None = None
+        """The file of the newest connection."""
         self._watching = threading.Lock()
         """Taken before `_lock`."""
         self._watcher: _Link | None = None
@@ -211,12 +213,7 @@ class SqliteStore:
 
     def _is_stale(self, link: _Link) -> bool:
         """Return True if the file was deleted or replaced: SQLite would go on with the one that has no name."""
-        if self._path is None:
-            return False
-        try:
-            return os.stat(self._path).st_ino != link.inode
-        except OSError:
-            return True
+        return link.file is not None and link.file.is_lost()
 
     def _gone(self, stale: _Link) -> StoreUnavailable:
         stale.db.close()
@@ -228,9 +225,9 @@ class SqliteStore:
     def _open(self) -> _Link:
         with self._errors():
             if self._path is None:
-                db, inode = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), 0
+                db, file = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), None
             else:
-                inode = _created(self._path, new=not self._was_there)
+                file = _found(self._path, self._file)
                 uri = f"{Path(self._path).as_uri()}?mode=rw"
                 db = sqlite3.connect(uri, uri=True, timeout=self._busy_s, isolation_level=None, check_same_thread=False)
             try:
@@ -238,8 +235,10 @@ class SqliteStore:
             except BaseException:
                 db.close()
                 raise
-        self._was_there = True
-        return _Link(db, inode)
+        if file is not None:
+            file.opened()
+            self._file = file
+        return _Link(db, file)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         """Check the file's form, create the tables in an empty one, and change those of an older form."""
@@ -305,15 +304,17 @@ def _begin(db: sqlite3.Connection, seconds: float) -> None:
         pause = max(pause * 0.7, SHORTEST_PAUSE_S)
 
 
-def _created(path: str, *, new: bool) -> int:
-    """Return the file's inode; a missing file is created if it is `new`. SQLite's files beside it get its mode."""
+def _found(path: str, before: SQLiteFile | None) -> SQLiteFile:
+    """Return the file to open. A missing one is created, unless it was opened `before`."""
     regular_or_missing(path, f"{path}-wal", f"{path}-shm", f"{path}-journal")
-    if not new and not os.path.exists(path):
+    file = SQLiteFile(path)
+    if before is None:
+        file.create()
+    elif not os.path.exists(path):
         raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
-    if new:  # never opened and closed while it exists: that drops the locks that SQLite has on it in this process
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600))
-    return os.stat(path).st_ino
+    elif before.is_lost() and (rule := before.old_log()) is not None:
+        raise StoreUnavailable(f"{path}: {rule}")
+    return file
 
 
 def _form(db: sqlite3.Connection, name: str) -> int:

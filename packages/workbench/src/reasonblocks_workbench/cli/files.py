@@ -49,7 +49,7 @@ def _format(name: str) -> str:
 
 
 def recorded(
-    path: str, progress: Callable[[int], None], format: str | None = None
+    path: str | os.PathLike[str], progress: Callable[[int], None], format: str | None = None
 ) -> Iterator[RecordedRun | RecordError]:
     """Read the runs of a file, up to the limit that the environment may raise. Raises `ConfigError`."""
     from ..traces import UNPACKED_BYTES, UNPACKED_VARIABLE, read_runs
@@ -58,7 +58,7 @@ def recorded(
     if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and int(limit)):
         raise ConfigError(UNPACKED_VARIABLE, limit[:40], "must be a whole number of megabytes")
     unpacked = int(limit) * MEGABYTE if limit else UNPACKED_BYTES
-    return _with_warning(path, read_runs(path, format=format, progress=progress, unpacked=unpacked))
+    return _with_warning(os.fspath(path), read_runs(path, format=format, progress=progress, unpacked=unpacked))
 
 
 def _with_warning(path: str, runs: Iterator[RecordedRun | RecordError]) -> Iterator[RecordedRun | RecordError]:
@@ -75,7 +75,7 @@ def _with_warning(path: str, runs: Iterator[RecordedRun | RecordError]) -> Itera
         logging.getLogger("reasonblocks").warning("%s: %s (is `--format` right?)", path, text)
 
 
-def runs_of(files: Sequence[str], format: str | None = None) -> Iterator[RecordedRun]:
+def runs_of(files: Sequence[str | os.PathLike[str]], format: str | None = None) -> Iterator[RecordedRun]:
     """Yield all runs of all files, with a progress bar; errors go to stderr."""
     bar, seen = Bar(total=sum(map(size, files))), Counter[str]()
     for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
@@ -93,14 +93,14 @@ def _progress(bar: Bar, seen: Counter[str], offset: int, at: int) -> None:
     bar.at(offset + at, f"{seen['runs']:,} runs")
 
 
-def size(path: str) -> int:
+def size(path: str | os.PathLike[str]) -> int:
     """Return the file's size in bytes, 0 without a file."""
     with suppress(OSError):
         return Path(path).stat().st_size
     return 0
 
 
-def write(path: str, text: str, *, toml: bool = True) -> None:
+def write(path: str | os.PathLike[str], text: str, *, toml: bool = True) -> None:
     """Write the whole text to a file, or to stdout for `STDOUT`. After an error an existing file is unchanged."""
     if path != STDOUT:
         write_whole(path, text)
@@ -116,7 +116,7 @@ def in_home(name: str) -> str:
     return f"${HOME}/{name}, else ~/.reasonblocks/{name}"
 
 
-def placed(path: str | None, name: str, option: str) -> Path:
+def placed(path: str | os.PathLike[str] | None, name: str, option: str) -> Path:
     """Return `path` or that of the named file in the home folder, without creating it. Raises `ConfigError`."""
     if path is not None:
         return Path(path)

@@ -231,19 +231,20 @@ def _merged(before: object, value: object) -> object:
     return value
 
 
-def settings_of_file(path: str) -> dict[str, Any]:
+def settings_of_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read settings from a TOML file, by their names in Python. Raises `ConfigError`.
 
     Callables are given as `module:attribute`, and paths are relative to the file.
     """
-    settings, valid = _toml(path), setting_names()
+    file = os.fspath(path)
+    settings, valid = _toml(file), setting_names()
     for name, value in settings.items():
         if name not in valid:
-            raise ConfigError.unknown(path, name, valid)
+            raise ConfigError.unknown(file, name, valid)
         if name in REFERENCES:
-            settings[name] = _resolved(path, name, value)
+            settings[name] = _resolved(file, name, value)
         elif name in PATHS and _is_path(name, value):
-            settings[name] = os.path.join(os.path.dirname(path), os.path.expanduser(value))
+            settings[name] = os.path.join(os.path.dirname(file), os.path.expanduser(value))
     return settings
 
 

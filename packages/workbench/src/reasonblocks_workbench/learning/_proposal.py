@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +13,7 @@ from typing import Any, Literal
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.patterns import pattern_json, pattern_of
 from reasonblocks.types import JSON, Pattern
-from reasonblocks.util.files import write_whole
+from reasonblocks.util.files import create_private, make_folder, write_whole
 from reasonblocks.util.json import compact, evolve
 from reasonblocks.util.text import whole
 
@@ -81,20 +83,21 @@ def _basis(alternative: Alternative | None) -> str:
     return "same task" if alternative.same_task else "other tasks"
 
 
-def read_proposals(path: str | Path) -> tuple[Proposal, ...]:
+def read_proposals(path: str | os.PathLike[str]) -> tuple[Proposal, ...]:
     """Return the proposals of a file in its order; none without a file. Raises `ConfigError` with line and reason."""
+    name = os.fspath(path)
     try:
         lines = (
-            Path(path).read_text(encoding="utf-8").split("\n")
+            Path(name).read_text(encoding="utf-8").split("\n")
         )  # unlike splitlines(), keeps U+2028 inside a JSON line
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("proposals", str(path), f"cannot be read: {error}") from error
-    return tuple(_read(path, number, line) for number, line in enumerate(lines, 1) if line.strip())
+        raise ConfigError("proposals", name, f"cannot be read: {error}") from error
+    return tuple(_read(name, number, line) for number, line in enumerate(lines, 1) if line.strip())
 
 
-def _read(path: str | Path, number: int, line: str) -> Proposal:
+def _read(path: str, number: int, line: str) -> Proposal:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -107,9 +110,14 @@ def _read(path: str | Path, number: int, line: str) -> Proposal:
         raise ConfigError(f"{path}:{number}", line[:40], str(error)) from error
 
 
-def write_proposals(path: str | Path, proposals: Iterable[Proposal]) -> None:
-    """Replace the file atomically: after an error or a crash it is the old one or the new one. Raises `OSError`."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+def write_proposals(path: str | os.PathLike[str], proposals: Iterable[Proposal]) -> None:
+    """Replace the file atomically: after an error or a crash it is the old one or the new one. Raises `OSError`.
+
+    It quotes runs, so that a file that is created here is readable by this user only.
+    """
+    make_folder(Path(path).parent)
+    with suppress(OSError):  # `write_whole` names the path in its error
+        create_private(path)
     write_whole(path, "".join(f"{whole(compact(proposal.as_json()))}\n" for proposal in proposals))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -104,22 +105,27 @@ class Record:
 
 
 def read_records(
-    path: str, progress: Progress | None = None, *, longest: int = LINE_BYTES, unpacked: int = UNPACKED_BYTES
+    path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    longest: int = LINE_BYTES,
+    unpacked: int = UNPACKED_BYTES,
 ) -> Iterator[Record | RecordError]:
     """Yield every JSON object or list of the file, in order; an error takes the place of an unreadable part.
 
     `progress` is called with the number of bytes read so far. A line of more than `longest` bytes is an error, and so
     is a packed file's content after `unpacked` bytes.
     """
+    name = os.fspath(path)
     try:
-        with open(path, "rb") as raw, _unpacked(raw) as stream:
+        with open(name, "rb") as raw, _unpacked(raw) as stream:
             report = partial(_report, raw, progress) if progress else None
             most = unpacked if stream is not raw else None
             yield from _values(
-                path, _readable(path, split(stream, longest, most=most, progress=report), longest), longest
+                name, _readable(name, split(stream, longest, most=most, progress=report), longest), longest
             )
     except OSError as error:
-        yield RecordError(path, None, os_reason(error))
+        yield RecordError(name, None, os_reason(error))
 
 
 def _unpacked(raw: BufferedReader) -> gzip.GzipFile | BufferedReader:

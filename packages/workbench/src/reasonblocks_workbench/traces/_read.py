@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -46,7 +47,7 @@ HEAD_BYTES = 512
 
 
 def read_runs(
-    path: str,
+    path: str | os.PathLike[str],
     *,
     format: str | None = None,
     readers: Sequence[AnyReader] | None = None,
@@ -62,17 +63,20 @@ def read_runs(
     """
     known = installed_readers() if readers is None else readers
     named = None if format is None else _named(format, known)
-    return _runs(path, [named] if named else known, named, progress, unpacked)
+    return _runs(os.fspath(path), [named] if named else known, named, progress, unpacked)
 
 
-def read_logs(path: str, *, progress: Progress | None = None, unpacked: int = UNPACKED_BYTES) -> Logs:
+def read_logs(
+    path: str | os.PathLike[str], *, progress: Progress | None = None, unpacked: int = UNPACKED_BYTES
+) -> Logs:
     """Yield the runs of a file that `JsonlSink` (plain or gzip) or `SQLiteMonitorSink` wrote, with all their events.
 
     Otherwise like `read_runs`.
     """
-    if is_sqlite(_head(path)):
-        return sqlite_logs(path, progress)
-    return _json_logs(path, read_records(path, progress, unpacked=unpacked))
+    name = os.fspath(path)
+    if is_sqlite(_head(name)):
+        return sqlite_logs(name, progress)
+    return _json_logs(name, read_records(name, progress, unpacked=unpacked))
 
 
 def _json_logs(path: str, records: Iterator[Record | RecordError]) -> Logs:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from reasonblocks.events import Event, RunStart, StepEvent
 from reasonblocks.exceptions import RecordError
+from reasonblocks.util.files import identity
 
 from ._files import Record, os_reason, parsed
 from ._logs import event_in
@@ -45,8 +46,8 @@ class Following:
     Another file that takes its place, as when logs are rotated, is followed from then on.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
         self._follower: Follower | None = None
         self._file: tuple[int, int] | None = None
 
@@ -56,20 +57,11 @@ class Following:
 
     def poll(self) -> list[Event]:
         """Return the new events; none without a file. Raises `RecordError` for a file that is no log."""
-        file = _identity(self.path)
+        file = identity(self.path)
         if self._follower is None or file != self._file:
             self._file = file
             self._follower = _follower(self.path)
         return self._follower.poll() if self._follower else []
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Return what identifies the file of a path, whatever it is called; None without a file."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _follower(path: str) -> Follower | None:

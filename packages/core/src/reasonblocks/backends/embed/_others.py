@@ -97,7 +97,8 @@ class Model2VecEmbedder(CallableEmbedder):
     """
 
     def __init__(self, name: str | os.PathLike[str], *, id: str | None = None, curves: Given = None) -> None:
-        model = library("model2vec", type(self).__name__, "model2vec").StaticModel.from_pretrained(os.fspath(name))
+        name = os.fspath(name)
+        model = library("model2vec", type(self).__name__, "model2vec").StaticModel.from_pretrained(name)
         named = id or f"model2vec:{os.path.basename(name) if os.path.isdir(name) else name}"
         super().__init__(
             lambda text: model.encode([text])[0], id=named, dim=int(model.dim), many=model.encode, curves=curves
@@ -130,7 +131,8 @@ class SentenceTransformerEmbedder(CallableEmbedder):
     """
 
     def __init__(self, model: Any, *, id: str | None = None, curves: Given = None) -> None:  # a name, or its own class
-        if isinstance(model, str):
+        if isinstance(model, (str, os.PathLike)):
+            model = os.fspath(model)
             id = id or f"sentence-transformers:{model}"
             made = library("sentence_transformers", type(self).__name__, "sentence-transformers")
             model = made.SentenceTransformer(model)

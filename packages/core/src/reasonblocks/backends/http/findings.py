@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, ValidationError
 
 from ...exceptions import BadAnswer, ConfigError, StoreError, StoreFull, Unavailable
 from ...findings import checked, finding_id
@@ -18,11 +18,12 @@ from ...wire import (
     MOST_STORED,
     ClearResponse,
     CodebaseList,
-    FindingList,
     FindingsResponse,
     InvalidateResponse,
-    RecallResponse,
+    WireFinding,
+    WireRecalled,
 )
+from ..stores.stored_findings import LeftOut
 from ._exchange import Ask, Exchange, Reply, json_object
 from .evaluator import JSON_BODY, validated
 
@@ -45,7 +46,21 @@ ABSENT = (404, 405, 501)
 """Statuses of a server without the route."""
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
+WireT = TypeVar("WireT", bound=WireFinding)
 T = TypeVar("T", bound=Finding)
+
+
+class _Recalled(BaseModel):
+    """The answer to a search, whose findings are read one by one."""
+
+    results: list[Any] = Field(default_factory=list)
+
+
+class _Listed(BaseModel):
+    """A page of findings, which are read one by one."""
+
+    findings: list[Any] = Field(default_factory=list)
+    next: str | None = None
 
 
 class HttpFindings:
@@ -56,6 +71,8 @@ class HttpFindings:
     finding per request. A `remove` of more than 2,000 ids or paths takes several requests, too. A failure is none of
     the breaker's, because runs go on without codebase memory.
 
+    A finding of an answer that cannot be read, or is beyond the limits, is left out and logged once.
+
     Methods raise `Unavailable`, `BadAnswer`, and for what the server refuses `ConfigError` or `StoreError`.
     """
 
@@ -63,6 +80,7 @@ class HttpFindings:
         self._exchange = exchange
         self._takes_many = True
         self._said_forbidden = False
+        self._left_out = LeftOut(exchange.address.shown)
 
     def put(self, codebase: Codebase, findings: Sequence[Finding]) -> tuple[str, ...]:
         """Store findings and return their ids, which the server computes."""
@@ -82,24 +100,24 @@ class HttpFindings:
     ) -> tuple[RecalledFinding, ...]:
         """Return the findings that the server recalls, the best first."""
         body = compact({"query": query, "top_k": top_k, "score_threshold": score_threshold})
-        answer = self._answer(RecallResponse, Ask(path=f"{_place(codebase)}/search", body=body.encode()))
-        found = [result.recalled() for result in answer.results if result.score >= score_threshold]
-        named = [self._named(codebase, finding) for finding in found]
-        return tuple(sorted(named, key=lambda finding: (-finding.score, finding.finding_id))[:top_k])
+        answer = self._answer(_Recalled, Ask(path=f"{_place(codebase)}/search", body=body.encode()))
+        read = self._each(codebase, answer.results, WireRecalled, WireRecalled.recalled)
+        found = [finding for finding in read if finding.score >= score_threshold]
+        return tuple(sorted(found, key=lambda finding: (-finding.score, finding.finding_id))[:top_k])
 
     def page(self, codebase: Codebase, *, after: str = "", limit: int = 100) -> tuple[Finding, ...]:
         """Return findings by id. A server that knows no pages sends all of its findings for each."""
         found: dict[str, Finding] = {}
         while len(found) < limit:
             query = urlencode({"limit": min(limit - len(found), MOST_LISTED), "after": after})
-            answer = self._answer(FindingList, Ask(path=f"{_place(codebase)}?{query}"))
-            given = [self._named(codebase, item.finding()) for item in answer.findings]
-            found |= {finding.finding_id: finding for finding in given if finding.finding_id > after}
+            answer = self._answer(_Listed, Ask(path=f"{_place(codebase)}?{query}"))
+            read = self._each(codebase, answer.findings, WireFinding, WireFinding.finding)
+            found |= {finding.finding_id: finding for finding in read if finding.finding_id > after}
             if answer.next is None:
                 break
             if answer.next <= after:
                 raise BadAnswer(self._exchange.address.shown, answer.next, f"the next page must be after {after!r}")
-            if not given:  # such pages could go on forever
+            if not answer.findings:  # such pages could go on forever
                 raise BadAnswer(self._exchange.address.shown, answer.next, "a page before another must have a finding")
             after = answer.next
         return tuple([found[name] for name in sorted(found)[:limit]])
@@ -144,13 +162,18 @@ class HttpFindings:
         for body in batch:
             yield [self._answer(FindingsResponse, evolve(ask, body=body.encode())).finding_id]
 
-    def _named(self, codebase: Codebase, finding: T) -> T:
-        """Return a finding of the server with its id, which other servers do not send. Raises `BadAnswer`."""
-        try:
-            found = checked(finding)
-        except ConfigError as exc:
-            raise BadAnswer(f"{self._exchange.address.shown}: findings.{exc.name}", exc.value, exc.rule) from None
-        return found if found.finding_id else evolve(found, finding_id=finding_id(codebase, found))
+    def _each(
+        self, codebase: Codebase, items: Iterable[object], model: type[WireT], made: Callable[[WireT], T]
+    ) -> Iterator[T]:
+        """Yield the findings of an answer that can be read, with their ids, which other servers do not send."""
+        for number, item in enumerate(items, 1):
+            try:
+                found = checked(made(model.model_validate(item)))
+            except (ValidationError, ConfigError) as exc:
+                name = item.get("finding_id") if isinstance(item, Mapping) else None
+                self._left_out.add(repr(name) if name else f"number {number} of an answer", _wrong(exc))
+            else:
+                yield found if found.finding_id else evolve(found, finding_id=finding_id(codebase, found))
 
     def _answer(self, model: type[AnswerT], ask: Ask, absent: str = "") -> AnswerT:
         return self._read(model, self._sent(ask), absent)
@@ -186,6 +209,14 @@ class HttpFindings:
         elif reply.status in ABSENT and absent:
             reason = f"{absent} ({reason})"
         return Unavailable(BACKEND, reason, retry_after=reply.retry_after)
+
+
+def _wrong(exc: ValidationError | ConfigError) -> str:
+    """Return the field and the rule that it breaks, without its value."""
+    if isinstance(exc, ConfigError):
+        return f"{exc.name}: {exc.rule}"
+    first = exc.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
 
 
 def _place(codebase: Codebase) -> str:

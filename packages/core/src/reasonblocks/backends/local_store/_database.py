@@ -11,8 +11,9 @@ from pathlib import Path
 
 from ...concurrency.interrupts import holding
 from ...exceptions import ConfigError, StoreError
-from ...util.files import regular_or_missing
+from ...util.files import make_folder, regular_or_missing
 from .._forks import Closable, opened
+from ..sqlite_file import SQLiteFile
 from ..wal import to_wal
 
 DAMAGED = "the file is damaged: move it away, or put back a copy; nothing was deleted"
@@ -21,14 +22,14 @@ BUSY_S = 5.0
 
 
 def connect(path: str, *, make: bool) -> sqlite3.Connection:
-    """Return a connection in autocommit mode. With `make`, create a missing file and its folder.
+    """Return a connection in autocommit mode. With `make`, create a missing file and its folder, for this user only.
 
     Raises `OSError` if the file, or one of SQLite's files beside it, is not a regular file: a pipe would block.
     """
     regular_or_missing(path, f"{path}-wal", f"{path}-shm", f"{path}-journal")
     if make:
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        return _opened(path, "mode=rwc")
+        make_folder(os.path.dirname(os.path.abspath(path)))
+        SQLiteFile(path).create()
     try:
         return _opened(path, "mode=rw")
     except sqlite3.OperationalError:
@@ -134,7 +135,8 @@ class Database:
     """The file, or without a path a database in memory. The caller holds `no_fork`.
 
     The file is opened on first use and created by the first write. Reading changes neither the file nor its form, and
-    a missing file reads as empty. `held` is closed before a fork.
+    a missing file reads as empty. A file that was deleted or replaced is noticed before each use: the new one is read,
+    and the first write creates a deleted one again. `held` is closed before a fork.
     """
 
     def __init__(self, path: str | None, held: Closable) -> None:
@@ -144,6 +146,7 @@ class Database:
         self.form = 0
         """The file's form when it was last used: 0 for an empty file."""
         self._path, self._held = path, held
+        self._file = None if path is None else SQLiteFile(path)
         self._db: sqlite3.Connection | None = None
 
     def exists(self) -> bool:
@@ -151,6 +154,7 @@ class Database:
 
     def data_version(self) -> int | None:
         """Return a number that changes when another connection writes; None if the file is not open."""
+        self._close_lost()
         if self._db is None:
             return None
         found: int = self._db.execute("PRAGMA data_version").fetchone()[0]
@@ -158,6 +162,7 @@ class Database:
 
     def reading(self) -> sqlite3.Connection | None:
         """Return the connection; None if there is no file."""
+        self._close_lost()
         if self._db is None and self.exists():
             self._open(make=False)
         elif self._db is not None and self.form < len(MIGRATIONS):  # another process may have written since
@@ -166,10 +171,13 @@ class Database:
 
     def writing(self) -> sqlite3.Connection:
         """Return the connection to a file of the newest form."""
+        self._close_lost()
         if self._db is None:
             self._open(make=True)
         assert self._db is not None
-        self.form = prepared(self._db, self.name, write=True)
+        before, self.form = self.form, prepared(self._db, self.name, write=True)
+        if self._file is not None and not before:  # it has a log now
+            self._file.opened()
         return self._db
 
     @holding
@@ -228,6 +236,16 @@ class Database:
             raise
         opened(self._held)
         self._db = db
+        if self._file is not None:
+            self._file.opened()
+
+    def _close_lost(self) -> None:
+        """Close a file that was deleted or replaced. Raises `StoreError` if the new one must not be opened."""
+        if self._file is not None and self._file.is_lost():
+            if (rule := self._file.old_log()) is not None:
+                raise StoreError(self.name, rule)
+            self.close()
+            self._file, self.form = SQLiteFile(self._file.path), 0
 
 
 def reason(exc: Exception) -> str:

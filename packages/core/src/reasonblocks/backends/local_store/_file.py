@@ -38,15 +38,17 @@ class File:
         self.path, self._space = path, space
         self._database = Database(path, held)
         self._version = -1
-        self._seen = ("", 0)
-        """Id of the file that was read last, and the number of the last change that was read."""
+        self._seen: tuple[str | None, int] = ("", 0)
+        """Id of the file that was read last, "" for none and None if unknown; the number of the last change in it."""
 
     def is_new(self) -> bool:
         try:  # runs on every search, so without `border`
             found = self._database.data_version()
         except sqlite3.Error as exc:
             raise StoreError(self.path, reason(exc)) from exc
-        return self._database.exists() if found is None else found != self._version
+        if found is None:
+            return self._database.exists() or self._seen[0] != ""
+        return found != self._version
 
     def changes(self) -> Changes:
         with self._database.border():
@@ -59,7 +61,7 @@ class File:
                 return self._since(db)
 
     def forget(self) -> None:
-        self._seen, self._version = ("", 0), -1
+        self._seen, self._version = (None, 0), -1
 
     def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None:
         with self._database.border(), self._changing() as (db, change):

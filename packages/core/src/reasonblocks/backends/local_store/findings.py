@@ -18,6 +18,7 @@ from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from ...util.json import compact
 from .._forks import no_fork
 from ..stores import embedders
+from ..stores.stored_findings import LeftOut, finding_of
 from ._database import DAMAGED, Database
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class LocalFindings:
     The file is opened on first use and created, with its folder, by the first `put`. Every call sees what other
     processes changed before it. Without an `embedder` the library's own is used. Vectors are stored per embedder:
     findings without vectors of this one are embedded by the first search of their codebase, and the vectors are saved
-    if the file is writable. At most `most` findings are kept per codebase.
+    if the file is writable. A finding that cannot be read is left out and logged once. At most `most` findings are kept
+    per codebase.
 
     Raises `StoreError` for a file that cannot be read or written, `StoreFull` beyond the limit, and `BadAnswer` for
     invalid output of an embedder, whose own exceptions propagate. After an error nothing has changed. Thread-safe. A
@@ -100,6 +102,7 @@ class LocalFindings:
         self.path = None if path is None else os.fspath(path)
         self._given, self._most = embedder, most
         self._database = Database(self.path, self)
+        self._left_out = LeftOut(self._database.name)
         self._cached: OrderedDict[Codebase, _Loaded] = OrderedDict()
 
     @cached_property
@@ -135,7 +138,11 @@ class LocalFindings:
             db = self._reading()
             if db is None or (number := _number(db, codebase)) is None:
                 return ()
-            return tuple(self._finding(row) for row in db.execute(_PAGE, (number, after, limit)))
+            found: list[Finding] = []
+            while rows := db.execute(_PAGE, (number, after, limit - len(found))).fetchall():
+                found += [finding for row in rows if (finding := self._finding(row)) is not None]
+                after = rows[-1][0]
+            return tuple(found)
 
     def remove(self, codebase: Codebase, *, finding_ids: Sequence[str] = (), file_paths: Sequence[str] = ()) -> int:
         """Remove the findings with these ids, and those about these files or files in these folders; count them."""
@@ -266,14 +273,16 @@ class LocalFindings:
         """Add the rows that have changed up to the change `seen`."""
         import numpy as np
 
-        for *values, data in rows:
-            finding = self._finding(values)
-            loaded.missing.pop(finding.finding_id, None)
-            if data is None:
-                loaded.index.remove([finding.finding_id])
-                loaded.missing[finding.finding_id] = finding
-            else:
+        size = self.embedder.dim * np.dtype(np.float32).itemsize
+        for name, *values, data in rows:
+            finding = self._finding((name, *values))
+            loaded.missing.pop(name, None)
+            if finding is not None and isinstance(data, bytes) and len(data) == size:
                 loaded.index.put(finding, np.frombuffer(data, np.float32))
+                continue
+            loaded.index.remove([name])
+            if finding is not None:  # without a vector of this embedder, or with a damaged one
+                loaded.missing[name] = finding
         loaded.seen = seen
 
     def _fill(self, codebase: Codebase, loaded: _Loaded, missing: Mapping[str, Finding], units: Rows) -> None:
@@ -297,17 +306,19 @@ class LocalFindings:
                     rows = [(*space, unit.tobytes(), *key) for key, (_, unit) in zip(keys, found)]
                     db.executemany(_KEEP_VECTOR, rows)
 
-    def _finding(self, values: Sequence[str]) -> Finding:
+    def _finding(self, values: Sequence[Any]) -> Finding | None:
+        """Return the finding of a row; None, and log it, if it cannot be read."""
         name, path, kind, content, metadata, created_at, file_hash, git_blob = values
         try:
-            loaded = json.loads(metadata)
-        except ValueError as exc:
-            rule = f"the finding {name!r} is damaged ({exc}): forget it, or store it again"
-            raise StoreError(self._database.name, rule) from exc
-        return Finding(
-            content=content, file_path=path, finding_type=kind, metadata=loaded, finding_id=name,
-            created_at=created_at, file_hash=file_hash, git_blob=git_blob,
-        )  # fmt: skip
+            return finding_of(
+                {
+                    "content": content, "file_path": path, "finding_type": kind, "metadata": json.loads(metadata),
+                    "finding_id": name, "created_at": created_at, "file_hash": file_hash, "git_blob": git_blob,
+                }
+            )  # fmt: skip
+        except (ValueError, TypeError, RecursionError) as exc:  # a column may hold a value of any type
+            self._left_out.add(repr(name), exc)
+            return None
 
 
 def _values(finding: Finding) -> tuple[str, ...]:

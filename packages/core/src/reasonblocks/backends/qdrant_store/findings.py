@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -20,6 +19,7 @@ from ...util.process import on_fork
 from ..stores import embedders
 from ..stores.finding_index import FindingIndex, embedded_text
 from ..stores.point_store import BATCH
+from ..stores.stored_findings import FIELDS, LeftOut, finding_of
 from ..stores.vectors import Vectors
 from ._points import TIMEOUT_S, Clients, clients_of, collection_name
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from qdrant_client import QdrantClient
-    from qdrant_client.models import Condition, Filter
+    from qdrant_client.models import Condition, Filter, Record, ScoredPoint
 
     from ._store import QdrantStore
 
@@ -40,14 +40,14 @@ ORDER_BYTES = 6
 FEW_CODEBASES = 1_000
 """Codebases of the first query for those of an org."""
 GROWTH = 4
-FIELDS = tuple(field.name for field in fields(Finding))
 
 
 class QdrantFindings:
     """A `FindingStore` on a Qdrant server, at `url` or behind the caller's own `client`; for several hosts.
 
     Each embedder has its own collection, named `collection_prefix`, "-findings-" and the embedder's id, created by the
-    first `put`. `timeout` is in seconds per request. At most `most` findings are kept per codebase.
+    first `put`. `timeout` is in seconds per request. A finding that cannot be read is left out and logged once. At most
+    `most` findings are kept per codebase.
 
     A search ranks by words only the 100 findings that are nearest by meaning, and takes the rarity of words from these.
     A finding that shares a rare word with the query, but is not among them, is not found.
@@ -93,6 +93,7 @@ class QdrantFindings:
     def _connect(self, clients: Clients, prefix: str, embedder: Embedder) -> None:
         self._clients, self._vectors = clients, Vectors(embedder)
         self._name = collection_name(f"{prefix}-findings", embedder.id)
+        self._left_out = LeftOut(clients.name)
         self._there = self._prepared = False
         self._new_lock()
         on_fork(self._new_lock)
@@ -144,7 +145,8 @@ class QdrantFindings:
             ).points
         index = FindingIndex()
         for point in found:
-            index.put(_finding(point.payload or {}), np.asarray(point.vector, np.float32))
+            if (finding := self._finding(point)) is not None:
+                index.put(finding, np.asarray(point.vector, np.float32))
         return index.search(query, unit, top_k=top_k, score_threshold=score_threshold)
 
     def page(self, codebase: Codebase, *, after: str = "", limit: int = 100) -> tuple[Finding, ...]:
@@ -164,14 +166,12 @@ class QdrantFindings:
                 points, _ = client.scroll(
                     self._name, _within(codebase), limit=size, order_by=order, with_payload=["finding", "order"]
                 )
-                payloads = [point.payload or {} for point in points]
                 is_whole = len(points) < size
                 if not is_whole:
-                    payloads = [payload for payload in payloads if payload["order"] < payloads[-1]["order"]]
-                found = sorted(
-                    (finding for finding in map(_finding, payloads) if finding.finding_id > after),
-                    key=lambda finding: finding.finding_id,
-                )
+                    orders = [(point.payload or {})["order"] for point in points]
+                    points = [point for point, order in zip(points, orders) if order < orders[-1]]
+                read = [finding for point in points if (finding := self._finding(point)) is not None]
+                found = sorted([one for one in read if one.finding_id > after], key=lambda one: one.finding_id)
                 if is_whole or len(found) >= limit:
                     return tuple(found[:limit])
                 size *= GROWTH
@@ -218,6 +218,17 @@ class QdrantFindings:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _finding(self, point: Record | ScoredPoint) -> Finding | None:
+        """Return the finding of a point; None, and log it, if it cannot be read."""
+        stored: object = None
+        try:
+            stored = json.loads((point.payload or {}).get("finding") or "null")
+            return finding_of(stored)
+        except (ValueError, TypeError, RecursionError) as exc:
+            name = stored.get("finding_id") if isinstance(stored, dict) else None
+            self._left_out.add(repr(name or point.id), exc)
+            return None
 
     def _new_lock(self) -> None:
         self._one_writer = threading.Lock()
@@ -337,11 +348,6 @@ def _point_id(codebase: Codebase, finding_id: str) -> str:
     """Return the id of a finding's point, which differs between codebases."""
     named = json.dumps([codebase.org_id, codebase.codebase_id, finding_id])
     return str(uuid5(NAMESPACE_URL, f"reasonblocks:finding:{named}"))
-
-
-def _finding(payload: Mapping[str, Any]) -> Finding:
-    stored = json.loads(payload["finding"])
-    return Finding(**{name: stored[name] for name in FIELDS if name in stored})
 
 
 def _within(codebase: Codebase, chosen: Iterable[Condition] = ()) -> Filter:
