@@ -72,7 +72,8 @@ def test_work_that_has_not_begun_is_dropped_with_its_request() -> None:
         assert await first == 1
         assert await pool.run("o", lambda: 2) == await pool.run("p", lambda: 2) == 2
         assert done == []
-        assert (dict(pool._busy), dict(pool._waiting)) == ({}, {})
+        while pool._busy or pool._waiting:
+            await asyncio.sleep(0.001)  # a place is given back soon after the result
 
     played(body, threads=1)
 

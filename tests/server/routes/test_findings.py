@@ -216,7 +216,7 @@ def test_removals_are_audited_and_stores_are_not(world: World, caller: Caller) -
     caller("DELETE", "/findings/shop")
     rows = world.server.storage.audit.list(caller.org_id, limit=10)
     assert sorted((row.action, row.target) for row in rows) == [
-        ("finding.clear", "shop: 1 findings"),
+        ("finding.clear", "shop: 1 finding"),
         ("finding.invalidate", "shop: 3 findings"),
     ]
 

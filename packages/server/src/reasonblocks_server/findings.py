@@ -103,7 +103,7 @@ class Findings:
 
 
 def _named(codebase_id: str, count: int) -> str:
-    return f"{preview(codebase_id, NAMED_CHARS)}: {count} findings"
+    return f"{preview(codebase_id, NAMED_CHARS)}: {count} finding{'s' * (count != 1)}"
 
 
 def _store(settings: Settings, patterns: Any) -> FindingStore:
