@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from reasonblocks.backends.local_store import LocalStore
+from reasonblocks.patterns import pattern_of
 from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import Pattern
 from reasonblocks_server import Settings
@@ -81,8 +82,37 @@ def test_an_org_sees_its_own_patterns_and_the_shared_ones(client: httpx.Client, 
     assert globex.get("/v1/patterns/ours").status_code == 404
     assert globex.put("/v1/patterns/ours", json=lesson("ours"), headers={"If-Match": "1"}).status_code == 404
     assert globex.delete("/v1/patterns/ours").status_code == 404
-    assert globex.post("/v1/patterns", json=lesson("ours", off=True)).status_code == 409
     assert client.get("/v1/patterns/ours").json()["revision"] == 1
+
+
+def test_two_orgs_may_have_different_patterns_of_one_id(client: httpx.Client, globex: httpx.Client) -> None:
+    client.post("/v1/patterns", json=lesson("both"))
+    assert globex.post("/v1/patterns", json=lesson("both", off=True)).status_code == 201
+    assert [one.get("/v1/patterns/both").json().get("off", False) for one in (client, globex)] == [False, True]
+    assert [ids(one).count("both") for one in (client, globex)] == [1, 1]
+    for number, one in enumerate((client, globex), start=1):
+        headers = {"If-Match": "1"}
+        assert one.put("/v1/patterns/both", json=lesson("both", off=number == 1), headers=headers).status_code == 200
+    assert globex.delete("/v1/patterns/both").status_code == 204
+    assert client.get("/v1/patterns/both").json()["off"]
+
+
+def test_an_org_is_told_of_its_patterns_by_their_own_ids(client: httpx.Client, server: Running) -> None:
+    client.post("/v1/patterns", json=lesson("found"))
+    traces = client.post("/v1/traces/retrieve", json={"tier": "e3", "context": "", "top_k": 50}).json()["traces"]
+    assert "found" in [trace["pattern_id"] for trace in traces]
+    server.server.patterns.counts("acme").count(["found", "found", "unknown"], "retrieved")
+    assert client.get("/v1/patterns/found").json()["stats"]["retrieved"] == 2
+
+
+def test_a_pattern_that_was_stored_without_a_mark_stays_the_orgs(client: httpx.Client, server: Running) -> None:
+    server.server.patterns.store.add([pattern_of({**lesson("older"), "org_id": "acme"})])
+    assert "older" in ids(client)
+    client.post("/v1/patterns", json=lesson("older", off=True))
+    assert client.get("/v1/patterns/older").json()["off"]
+    assert ids(client).count("older") == 1
+    assert client.delete("/v1/patterns/older").status_code == 204
+    assert client.get("/v1/patterns/older").status_code == 404
 
 
 def test_a_shared_pattern_is_read_and_not_changed(client: httpx.Client) -> None:

@@ -105,7 +105,7 @@ def test_findings_are_forgotten_and_audited(
     said = "finding-forgotten" if "finding_id" in given else "findings-forgotten"
     assert answer.headers["location"] == f"{codebase_href(scope.codebase_id)}?q=a+b&after=0&said={said}"
     assert left(site, scope) == {"none", "a", "b", "beside"} - gone
-    assert audited(site) == ("finding.invalidate", f"{scope.codebase_id}: {len(gone)} findings")
+    assert audited(site) == ("finding.invalidate", f"{scope.codebase_id}: {len(gone)} finding{'s' * (len(gone) > 1)}")
 
 
 def test_a_cleared_codebase_is_audited(enter: Enter, site: Board, scope: Codebase) -> None:

@@ -2,6 +2,9 @@
 
 Shared patterns belong to no org. They are the starter library, and patterns that were added to the store without the
 server. No key can change them.
+
+The store has one name for each pattern of any org. So it keeps an org's patterns with a mark of the org at the end of
+their ids, and two orgs may have different patterns with the same id. Those that were stored before have no mark.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +44,8 @@ SEARCHES, SHARE = 8, 4
 """The most searches of a worker at once, and those of one org. Others wait within their deadlines."""
 SEARCH_S = 5.0
 """The deadline of a search, in seconds, if the client sends none."""
+MARK_BYTES = 4
+"""Bytes of the hash of its org in the stored id of a pattern."""
 OWN_FIELDS = ("revision", "created_at", "stats", "org_id")
 """Fields of a pattern that the server sets."""
 
@@ -60,7 +66,7 @@ class Patterns:
     async def search(self, org_id: str, request: RetrieveRequest, ends: float | None) -> RetrieveResponse:
         """Return the patterns for a request, without blocking the event loop. Raises `ApiError` 503 at `ends`."""
         left = SEARCH_S if ends is None else ends - time.monotonic()
-        searching = self._pool.run(org_id, partial(retrieved, self.store, request, org=org_id))
+        searching = self._pool.run(org_id, partial(self._retrieved, org_id, request))
         try:
             return await asyncio.wait_for(searching, max(0.0, left))
         except asyncio.TimeoutError:
@@ -68,15 +74,12 @@ class Patterns:
 
     def list(self, org_id: str, tier: Tier | None = None, failure_type: str | None = None) -> tuple[Pattern, ...]:
         """Return an org's patterns and the shared ones, by id, including those that are off."""
-        found: tuple[Pattern, ...] = self.store.list(org_id, tier, failure_type=failure_type, layer=True)
-        return found
+        found = self.store.list(org_id, tier, failure_type=failure_type, layer=True)
+        return tuple(sorted([_shown(org_id, pattern) for pattern in found], key=lambda pattern: pattern.id))
 
     def get(self, org_id: str, pattern_id: str) -> Pattern:
         """Return a pattern. Raises `ApiError` 404, also for another org's."""
-        found: Pattern | None = self.store.get(pattern_id)
-        if found is None or found.org_id not in (None, org_id):
-            raise ApiError(404, f"there is no pattern {pattern_id!r}")
-        return found
+        return _shown(org_id, self._found(org_id, pattern_id))
 
     def add(self, org_id: str, given: Sequence[Mapping[str, Any]]) -> tuple[Pattern, ...]:
         """Add patterns of an org, or replace those of its own with the same id, all or none; return them as stored.
@@ -87,24 +90,22 @@ class Patterns:
             raise ApiError(422, f"patterns: must be a list of 1 to {MAX_GIVEN}")
         patterns = {pattern.id: pattern for pattern in (_given(org_id, one) for one in given)}
         with self._one_writer():
-            for name in patterns:
-                self._check_free(org_id, name)
-            self.store.add(patterns.values())
+            stored = {name: self._name_of(org_id, name) for name in patterns}
+            self.store.add([evolve(pattern, id=stored[name]) for name, pattern in patterns.items()])
             return tuple([self.get(org_id, name) for name in patterns])
 
     def put(self, org_id: str, pattern_id: str, given: Mapping[str, Any], revision: int | None) -> Pattern:
         """Replace a pattern of an org if it has this revision. Raises `ApiError` 403, 404 or 412."""
         pattern = _given(org_id, {**given, "id": pattern_id})
         with self._one_writer():
-            self._check_own(org_id, pattern_id, revision)
-            self.store.add([pattern])
+            name = self._own(org_id, pattern_id, revision)
+            self.store.add([evolve(pattern, id=name)])
             return self.get(org_id, pattern_id)
 
     def remove(self, org_id: str, pattern_id: str, revision: int | None = None) -> None:
         """Remove a pattern of an org, if it has this revision. Raises `ApiError` 403, 404 or 412."""
         with self._one_writer():
-            self._check_own(org_id, pattern_id, revision, any_revision=revision is None)
-            self.store.remove(pattern_id)
+            self.store.remove(self._own(org_id, pattern_id, revision, any_revision=revision is None))
 
     def erase(self, org_id: str) -> None:
         """Remove all patterns of an org."""
@@ -121,17 +122,39 @@ class Patterns:
         self._pool.close()
         self.store.close()
 
-    def _check_free(self, org_id: str, pattern_id: str) -> None:
-        found = self.store.get(pattern_id)
-        if found is not None and found.org_id != org_id:
-            raise ApiError(409, f"the id {pattern_id!r} is taken: choose another one")
+    def _retrieved(self, org_id: str, request: RetrieveRequest) -> RetrieveResponse:
+        found = retrieved(self.store, request, org=org_id)
+        for trace in found.traces:
+            if trace.org_id == org_id:
+                trace.pattern_id = trace.pattern_id.removesuffix(_mark(org_id))
+        return found
 
-    def _check_own(self, org_id: str, pattern_id: str, revision: int | None, *, any_revision: bool = False) -> None:
-        found = self.get(org_id, pattern_id)
+    def _found(self, org_id: str, pattern_id: str) -> Pattern:
+        """Return a pattern of the org, or else a shared one, as it is stored. Raises `ApiError` 404."""
+        for name in (f"{pattern_id}{_mark(org_id)}", pattern_id):
+            found: Pattern | None = self.store.get(name)
+            if found is not None and (found.org_id == org_id or (found.org_id is None and name == pattern_id)):
+                return found
+        raise ApiError(404, f"there is no pattern {pattern_id!r}")
+
+    def _name_of(self, org_id: str, pattern_id: str) -> str:
+        """Return the stored id of an org's pattern, also of a new one. Raises `ApiError` 409 for a shared one's."""
+        try:
+            found = self._found(org_id, pattern_id)
+        except ApiError:
+            return f"{pattern_id}{_mark(org_id)}"
+        if found.org_id is None:
+            raise ApiError(409, f"the id {pattern_id!r} is that of a shared pattern: choose another one")
+        return found.id
+
+    def _own(self, org_id: str, pattern_id: str, revision: int | None, *, any_revision: bool = False) -> str:
+        """Return the stored id of an org's pattern that has this revision."""
+        found = self._found(org_id, pattern_id)
         if found.org_id is None:
             raise ApiError(403, f"the pattern {pattern_id!r} is shared by all orgs, and no key can change it")
         if not any_revision and found.revision != revision:
             raise ApiError(412, f"the pattern has the revision {found.revision}: send it as If-Match")
+        return found.id
 
     @holding
     def _one_writer(self) -> Iterator[None]:
@@ -149,9 +172,24 @@ class OrgCounts:
     def count(self, ids: Iterable[str], what: str) -> None:
         """Increment the count `what` of each pattern. Raises `StoreError` and `Unavailable`."""
         given = list(ids)
-        found = {name: self._store.get(name) for name in {*given}}
-        own = {name for name, seen in found.items() if seen is not None and seen.org_id in (None, self._org_id)}
-        self._store.count([name for name in given if name in own], what)
+        stored = {name: self._stored(name) for name in {*given}}
+        self._store.count([found for name in given if (found := stored[name]) is not None], what)
+
+    def _stored(self, name: str) -> str | None:
+        for stored in (f"{name}{_mark(self._org_id)}", name):
+            found = self._store.get(stored)
+            if found is not None and found.org_id in (None, self._org_id):
+                return stored
+        return None
+
+
+def _mark(org_id: str) -> str:
+    return f"@{blake2b(org_id.encode(), digest_size=MARK_BYTES).hexdigest()}"
+
+
+def _shown(org_id: str, pattern: Pattern) -> Pattern:
+    """Return a stored pattern with the id by which its org knows it."""
+    return evolve(pattern, id=pattern.id.removesuffix(_mark(org_id))) if pattern.org_id == org_id else pattern
 
 
 def as_json(pattern: Pattern) -> dict[str, Any]:
