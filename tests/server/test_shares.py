@@ -9,13 +9,14 @@ from concurrent.futures import Future
 import pytest
 
 from reasonblocks_server._shares import SharedPool
+from reasonblocks_server.errors import ApiError
 
 Body = Callable[[SharedPool], Awaitable[None]]
 
 
-def played(body: Body, *, threads: int = 3, share: int = 1) -> None:
+def played(body: Body, *, threads: int = 3, share: int = 1, most: int = 99) -> None:
     async def run() -> None:
-        pool = SharedPool("test", threads, share)
+        pool = SharedPool("test", threads, share, most)
         try:
             await asyncio.wait_for(body(pool), 30)
         finally:
@@ -72,7 +73,7 @@ def test_work_that_has_not_begun_is_dropped_with_its_request() -> None:
         assert await first == 1
         assert await pool.run("o", lambda: 2) == await pool.run("p", lambda: 2) == 2
         assert done == []
-        while pool._busy or pool._waiting:
+        while pool.places._busy or pool.places._waiting:
             await asyncio.sleep(0.001)  # a place is given back soon after the result
 
     played(body, threads=1)
@@ -86,3 +87,21 @@ def test_an_error_of_the_work_is_raised_and_frees_its_place() -> None:
         assert await pool.run("o", lambda: 1) == 1
 
     played(body)
+
+
+def test_an_org_has_only_so_many_requests_in_progress() -> None:
+    async def body(pool: SharedPool) -> None:
+        gate: Future[int] = Future()
+        held = [asyncio.ensure_future(pool.run("crowd", gate.result)) for _ in range(4)]
+        await asyncio.sleep(0)
+        with pytest.raises(ApiError, match="4 requests in progress") as refused:
+            await pool.run("crowd", gate.result)
+        assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "1"})
+        held.pop().cancel()
+        await asyncio.sleep(0)
+        held.append(asyncio.ensure_future(pool.run("crowd", lambda: 2)))
+        assert await pool.run("other", lambda: 3) == 3
+        gate.set_result(1)
+        assert await asyncio.gather(*held) == [1, 1, 1, 2]
+
+    played(body, share=2, most=4)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from reasonblocks_server.auth import THREADS_OF_ORG
 from tests.server.routes.walk import KNOWN, PATTERN, Operation
 from tests.server.routes.world import Body, Caller, World, start, step
 
@@ -97,9 +100,33 @@ def test_another_org_learns_and_changes_nothing(
     assert "9123" not in answer.text
     assert owner.everything() == before
     if operation == ("POST", "/patterns"):  # two orgs may have patterns of one id
-        stranger("DELETE", "/patterns/" + PATTERN["id"])
+        stranger("DELETE", f"/patterns/{PATTERN['id']}")
 
 
 _OF_A_RUN = {NEVER, ("POST", "/runs/{run_id}/notes"), ("DELETE", "/monitor/agents/profile")}
 _NOTHING: tuple[Body, ...] = ({"findings": [], "next": None}, {"status": "cleared", "cleared": 0})
 """The answers for a codebase without findings: any org may have one with this id."""
+
+
+def test_the_slow_requests_of_an_org_leave_threads_for_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, waiting = threading.Event(), threading.Semaphore(0)
+
+    def slow(org_id: str) -> list[tuple[str, int, float]]:
+        waiting.release()
+        gate.wait(30)
+        return []
+
+    monkeypatch.setattr(world.server.storage.runs, "experiments", slow)
+    crowd, other = world.caller(), world.caller()
+    with ThreadPoolExecutor(60) as pool:
+        answers = [pool.submit(crowd, "GET", "/monitor/experiments") for _ in range(60)]
+        try:
+            for _ in range(THREADS_OF_ORG):
+                assert waiting.acquire(timeout=30)
+            assert other.get("/monitor/runs") == {"runs": [], "next_cursor": None}
+            assert not waiting.acquire(blocking=False)
+        finally:
+            gate.set()
+        assert {answer.result().status_code for answer in answers} == {200}

@@ -1,62 +1,64 @@
-"""Shares the threads of a worker among orgs, so that no org waits for the work of another one."""
+"""Shares the threads and requests of a worker among orgs, so that no org waits for the work of another one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
+
+from .errors import ApiError
 
 T = TypeVar("T")
 
 
-class SharedPool:
-    """Threads of which an org uses at most `share` at once. Used by one event loop.
+class Places:
+    """Lets each org have `share` places at once, and wait for one with at most `most` requests in all.
 
-    Work that has begun keeps its place until it ends, even if nobody waits for it any more.
+    Used by one event loop.
     """
 
-    def __init__(self, name: str, threads: int, share: int) -> None:
-        self._pool = ThreadPoolExecutor(threads, name)
-        self._share = share
+    def __init__(self, share: int, most: int) -> None:
+        self._share, self._most = share, most
         self._busy: Counter[str] = Counter()
-        self._waiting: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
+        self._waiting: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
 
-    async def run(self, org_id: str, work: Callable[[], T]) -> T:
-        """Return the result of `work` in a thread."""
-        loop = asyncio.get_running_loop()
-        await self._entered(org_id, loop)
+    @asynccontextmanager
+    async def of(self, org_id: str) -> AsyncIterator[None]:
+        """Hold a place of an org."""
+        await self.take(org_id)
         try:
-            working = self._pool.submit(work)
-        except RuntimeError:  # closed
-            self._left(org_id)
-            raise
-        working.add_done_callback(lambda _: _soon(loop, self._left, org_id))
-        return await _result_of(working, loop)
+            yield
+        finally:
+            self.give_back(org_id)
 
-    def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    async def _entered(self, org_id: str, loop: asyncio.AbstractEventLoop) -> None:
-        if self._busy[org_id] >= self._share:
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting[org_id].append(turn)
-            try:
-                await turn  # its place is handed over
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._left(org_id)
-                raise
-        else:
+    async def take(self, org_id: str) -> None:
+        """Wait for a place. Raises `ApiError` 429 if too many requests of the org wait."""
+        if self._busy[org_id] < self._share:
             self._busy[org_id] += 1
+            return
+        waiting = self._waiting[org_id]
+        if self._share + len(waiting) >= self._most:
+            detail = f"this org has {self._most} requests in progress at this worker"
+            raise ApiError(429, detail, {"Retry-After": "1"})
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting.append(turn)
+        try:
+            await turn  # a place is handed over
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back(org_id)
+            elif turn in waiting:
+                waiting.remove(turn)
+            raise
 
-    def _left(self, org_id: str) -> None:
-        """Hand a place to the next one who waits, or free it."""
+    def give_back(self, org_id: str) -> None:
+        """Hand a place to the next request that waits, or free it."""
         waiting = self._waiting[org_id]
         while waiting:
-            turn = waiting.pop(0)
+            turn = waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return
@@ -64,6 +66,32 @@ class SharedPool:
         self._busy[org_id] -= 1
         if not self._busy[org_id]:
             del self._busy[org_id]
+
+
+class SharedPool:
+    """Threads of which an org uses at most `share` at once, for at most `most` requests in all.
+
+    Work that has begun keeps its place until it ends, even if nobody waits for it any more.
+    """
+
+    def __init__(self, name: str, threads: int, share: int, most: int = 128) -> None:
+        self._pool = ThreadPoolExecutor(threads, name)
+        self.places = Places(share, most)
+
+    async def run(self, org_id: str, work: Callable[[], T]) -> T:
+        """Return the result of `work` in a thread. Raises `ApiError` 429 as `Places.take`."""
+        loop = asyncio.get_running_loop()
+        await self.places.take(org_id)
+        try:
+            working = self._pool.submit(work)
+        except RuntimeError:  # closed
+            self.places.give_back(org_id)
+            raise
+        working.add_done_callback(lambda _: _soon(loop, self.places.give_back, org_id))
+        return await _result_of(working, loop)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 async def _result_of(working: Future[T], loop: asyncio.AbstractEventLoop) -> T:

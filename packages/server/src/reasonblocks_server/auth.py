@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from ._shares import Places
 from .errors import ApiError, StorageUnavailable
 from .settings import Settings
 from .storage import Storage
@@ -41,6 +42,8 @@ LOOKUPS_PER_SECOND, LOOKUP_BURST = 50.0, 100
 """The rate of a worker's lookups of unknown keys, which limits the load by guessed keys."""
 LISTED_S = 1.0
 """Seconds for which the list of all keys' ids is used, if guesses exceed that rate: valid keys are on it."""
+THREADS_OF_ORG, MOST_OF_ORG = 16, 128
+"""An org's requests that a worker answers in threads at once, and those that it has in progress."""
 UNAUTHORIZED = {"WWW-Authenticate": "Bearer"}
 
 
@@ -128,6 +131,8 @@ class Auth:
         self._ids: frozenset[str] = frozenset()
         self._listed = float("-inf")
         self._background = ThreadPoolExecutor(1, "reasonblocks-keys")
+        self.places = {False: Places(THREADS_OF_ORG, MOST_OF_ORG), True: Places(MOST_OF_ORG, MOST_OF_ORG)}
+        """The places of each org for requests that take a thread, and for those of agents that wait for the answer."""
 
     def check(self, key: str) -> Principal:
         """Return the caller with this key. May read the database. Raises `ApiError`, `StorageUnavailable`."""
@@ -288,13 +293,17 @@ def Caller(scope: Scope) -> Any:
     >>> async def route(caller: Annotated[Principal, Caller("read")]) -> ...
     """
 
-    async def caller_of(request: Request) -> Principal:
+    async def caller_of(request: Request) -> AsyncIterator[Principal]:
         auth: Auth = request.app.state.server.auth
         principal = await auth.caller(request.headers.get("authorization", ""))
         auth.take(principal)
         if scope not in principal.scopes:
             raise ApiError(403, f"the key lacks the scope {scope!r}")
-        return principal
+        if request.url.path.endswith("/stream"):  # a stream has a limit of its own
+            yield principal
+            return
+        async with auth.places[scope == "evaluate"].of(principal.org_id):
+            yield principal
 
     SCOPE_OF[caller_of] = scope
     return Depends(caller_of)
