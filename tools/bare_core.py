@@ -50,7 +50,7 @@ NEEDS: dict[str, list[Callable[[], object]]] = {
     "edge": [lambda: EdgeStore("patterns")],
     "fastembed": [lambda: embed.FastEmbedEmbedder("some/model")],
     "http": [lambda: ReasonBlocks(base_url=NOWHERE), lambda: HttpSink(NOWHERE)],
-    "memory": [lambda: CodebaseMemory("acme/search")],
+    "memory": [lambda: CodebaseMemory("acme/search").store("The tests need no service.")],
     "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
     "otel": [OpenTelemetrySink],

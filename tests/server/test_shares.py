@@ -69,6 +69,7 @@ def test_work_that_has_not_begun_is_dropped_with_its_request() -> None:
         await asyncio.sleep(0.02)
         for one in (*waiting, queued):
             one.cancel()
+        await asyncio.gather(*waiting, queued, return_exceptions=True)
         gate.set_result(1)
         assert await first == 1
         assert await pool.run("o", lambda: 2) == await pool.run("p", lambda: 2) == 2
