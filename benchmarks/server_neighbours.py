@@ -149,6 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="seconds for each neighbour (%(default)s)")
     parser.add_argument("--only", default="", help="neighbours that contain this text")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
     given = parser.parse_args()
     for name, act in NEIGHBOURS.items():
         if given.only not in name:
@@ -156,7 +157,8 @@ def main() -> None:
         with served() as server:
             with server.client("busy") as busy:
                 prepare(busy)
-            print(json.dumps({"while": name, **measured(server, act, given.seconds)}), flush=True)
+            found = {"while": name, **measured(server, act, given.seconds)}
+        print(json.dumps(found) if given.json else "\n".join(f"{key:20}{value}" for key, value in found.items()))
 
 
 if __name__ == "__main__":

@@ -330,7 +330,7 @@ def test_any_account_of_the_right_form_is_answered(index: int, letters: str, let
         },
         "actions": data.draw(st.lists(st.tuples(step, *[numbers] * 6), max_size=32)),
         "vain": data.draw(st.lists(st.tuples(numbers, numbers), max_size=6)),
-        "check": data.draw(st.none() | st.tuples(step, numbers, numbers, st.booleans(), numbers, numbers, numbers)),
+        "check": data.draw(st.none() | st.tuples(step, numbers, numbers, st.booleans(), numbers, numbers)),
         "series": [[], 0, data.draw(numbers)],
         "mark": data.draw(step),
         "steps": data.draw(numbers),
