@@ -23,8 +23,8 @@ from reasonblocks_workbench.cli._memory_command import mcp_server
 from reasonblocks_workbench.cli._plugins import OURS as COMMANDS
 from reasonblocks_workbench.extras import EXTRAS
 
-MCP_SERVER = "reasonblocks_workbench.mcp_server"
-"""The module that is imported only where the extra `mcp` is installed."""
+MCP = ("reasonblocks_workbench.mcp_lines", "reasonblocks_workbench.mcp_server")
+"""The modules that are imported only where the extra `mcp` is installed."""
 RECORDED = {"run_id": "run-1", "outcome": "failure", "steps": [{"thought": "I look.", "action": "ls"}]}
 NEEDS: dict[str, Callable[[], object]] = {"learn": detectors, "mcp": mcp_server}
 """A part that needs each extra."""
@@ -39,7 +39,7 @@ def main() -> None:
 
 def every_module_is_imported() -> None:
     for found in pkgutil.walk_packages(reasonblocks_workbench.__path__, "reasonblocks_workbench."):
-        if found.name != MCP_SERVER:
+        if found.name not in MCP:
             importlib.import_module(found.name)
 
 
