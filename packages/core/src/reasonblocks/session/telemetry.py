@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ..concurrency.forks import on_fork
 from ..concurrency.workers import Workers, contained
 from ..events import Event, RunFinish, RunStart, StepEvent, step_event
 from ..events.event import plain_arguments
@@ -16,7 +17,6 @@ from ..ports import TelemetrySink
 from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall
 from ..types.outcomes import parts_of
 from ..util.json import evolve
-from ..util.process import on_fork
 from ..util.secret import UNREDACTED
 from .guard import Faults
 from .sink_queue import QueuedEvent, SinkQueue
