@@ -108,7 +108,7 @@ class SteeringSession:
         self._paused = False
         self._judged: _Judged | None = None
         self._state = TraceState(trace_id=run.run_id, token_budget=settings.token_budget, patience=patience)
-        self.trace = TraceStateManager(lambda: self._state, self._restored)
+        self.trace = TraceStateManager(lambda: self._state, self._restore)
         if snapshot is not None:
             self.trace.restore(snapshot)
 
@@ -118,11 +118,11 @@ class SteeringSession:
         Raises `RunStopped` if `stop_when` ends the run, `StaleKey` for an older key, and `ProtocolError` for anything
         but a `StepInput`. With `strict`, it also raises faults.
         """
-        return self._to_call(drive(self.begin_flow(given)))
+        return self._raise_if_stopped(drive(self.begin_flow(given)))
 
     async def abegin_step(self, given: StepInput) -> StepDecision:
         """Call `begin_step` on an event loop: a caller's callables never block it."""
-        return self._to_call(await adrive(self.begin_flow(given)))
+        return self._raise_if_stopped(await adrive(self.begin_flow(given)))
 
     def begin_flow(self, given: StepInput) -> SteeringFlow[StepDecision]:
         """Run `begin_step` within an adapter's own flow: `decision = yield from session.begin_flow(given)`.
@@ -138,9 +138,9 @@ class SteeringSession:
                 self._log.completed(self._state, given.completed)
         step = self._step(step_flow(self._state, given, self._settings), ends)
         yield from step.run()
-        decision = self._begun(step, given)
+        decision = self._accept(step, given)
         if decision.stop is not None and not decision.replayed:
-            self._stopped(decision, step.before, given.completed)
+            self._record_stop(decision, step.before, given.completed)
             yield from self._add_to_profile()
         return decision
 
@@ -172,10 +172,10 @@ class SteeringSession:
     def finish_flow(self, outcome: str = "success", *, completed: Step | None = None) -> SteeringFlow[None]:
         """Run `finish` within an adapter's own flow."""
         before, outcome = self.outcome, outcome_of(_words_of("outcome", outcome))
-        if (step := self._finishing(completed, outcome)) is not None:
+        if (step := self._last_step(completed, outcome)) is not None:
             yield from step.run()
-            self._finalised(step, completed)
-        self._finished(outcome)
+            self._record_last(step, completed)
+        self._end(outcome)
         if before is None:
             yield from self._add_to_profile()
 
@@ -235,7 +235,7 @@ class SteeringSession:
         """Run `second_look` within an adapter's own flow."""
         _check(given)
         if self._state.second_look is not None:
-            return self._looked(given)
+            return self._repeated_look(given)
         if not self.wants_second_look or not self._has_last_step(given):
             return None
         step = self._step(look_flow(self._state, given, self._settings), self._ends_now)
@@ -246,7 +246,7 @@ class SteeringSession:
         if step.result is None or step.result[1].gate_decision == "final":
             self._judged = _Judged(step=step, completed=given.completed, overhead_ms=ms_since(step.started))
             return None
-        return self._begun(step, given)
+        return self._accept(step, given)
 
     @property
     def wants_second_look(self) -> bool:
@@ -408,7 +408,7 @@ class SteeringSession:
         log = [*self._log.entries, self._log.entry(decision)]
         return RunView(run=self.run, step_log=log, trace=read_only(state), final=None, outcome=None)
 
-    def _begun(self, step: StepInFlight, given: StepInput) -> StepDecision:
+    def _accept(self, step: StepInFlight, given: StepInput) -> StepDecision:
         if self._state is not step.before:
             if not given.auxiliary and (last := self._state.last) is not None and last.stop is not None:
                 return evolve(last, replayed=True)
@@ -418,20 +418,15 @@ class SteeringSession:
         before = self._state
         state, decision = step.result or faulted(before, given, self._settings)
         if decision.replayed:
-            if before.pending is None and decision.stop is None:  # not answered, perhaps elsewhere
-                self._log.ensure(decision, given.completed)
-                if self._paused:  # it waited between the decision and its call
-                    self._open_runs.add(self)
-                    self._paused = False
+            self._repeat(decision, given)
             return decision
         self._log.close()
-        if decision.stop is not None:
-            self._state, self._paused = state, False
-            return decision
-        if before.calls == 0:
+        if decision.stop is None and not before.calls:
             self.run = evolve(self.run, model=self.run.model or given.default_model)
             self._events.start(self.run)
         self._state, self._paused = state, False
+        if decision.stop is not None:
+            return decision
         if state.last is None or state.last.stop is None:
             self._open_runs.add(self)
             self.outcome = self.final = self.final_decision = None
@@ -441,25 +436,33 @@ class SteeringSession:
         self._log.open(decision, done, ms_since(step.started))
         return decision
 
-    def _to_call(self, decision: StepDecision) -> StepDecision:
+    def _repeat(self, decision: StepDecision, given: StepInput) -> None:
+        """Continue the run with a decision that was made before, perhaps by another process."""
+        if self._state.pending is None and decision.stop is None:  # its call is not answered
+            self._log.ensure(decision, given.completed)
+            if self._paused:  # it waited between the decision and its call
+                self._open_runs.add(self)
+                self._paused = False
+
+    def _raise_if_stopped(self, decision: StepDecision) -> StepDecision:
         if decision.stop is not None:
             raise RunStopped(decision.stop, self.run.run_id)
         return decision
 
-    def _stopped(self, decision: StepDecision, before: TraceState, completed: Step | None) -> None:
+    def _record_stop(self, decision: StepDecision, before: TraceState, completed: Step | None) -> None:
         """Record the final step of a run ended by `stop_when`, and finish the run."""
         self._record_final(decision, 0.0, self._log.completed(before, completed))
-        self._finished(f"stopped: {decision.stop}")
+        self._end(f"stopped: {decision.stop}")
         if self.run.framework != REPLAYED:
             self._faults.say("stop_when", f"stop_when ended it before call {decision.step}: {decision.stop}")
 
-    def _finishing(self, completed: Step | None, outcome: str) -> StepInFlight | None:
+    def _last_step(self, completed: Step | None, outcome: str) -> StepInFlight | None:
         """Return the last step to assess, None if the run has ended or its last call came to nothing."""
         if self.outcome is not None:
             return None
         self._log.close()
-        if self._is_judged(completed):
-            return self._judged.step if self._judged else None
+        if (judged := self._judged_step(completed)) is not None:
+            return judged
         if self._settings.disabled or not self._state.steps_begun or not (completed or self._state.pending):
             return None
         replayed = self.run.framework == REPLAYED
@@ -467,16 +470,17 @@ class SteeringSession:
         flow = final_flow(self._state, completed, self._settings, withholds_look=withholds)
         return self._step(flow, self._ends_now)
 
-    def _is_judged(self, completed: Step | None) -> bool:
-        """Return True if this step has already been judged for a second look."""
+    def _judged_step(self, completed: Step | None) -> StepInFlight | None:
+        """Return this step if it has already been judged for a second look."""
         judged = self._judged
         if judged is None or judged.step.before is not self._state:
-            return False
+            return None
         with self._faults.diverted(lambda exc: None):  # arguments of a caller's own type may not be comparable
-            return bool(judged.completed is completed or judged.completed == completed)
-        return False
+            if judged.completed is completed or judged.completed == completed:
+                return judged.step
+        return None
 
-    def _finalised(self, step: StepInFlight, completed: Step | None) -> None:
+    def _record_last(self, step: StepInFlight, completed: Step | None) -> None:
         judged = self._judged
         took = judged.overhead_ms if judged is not None and judged.step is step else ms_since(step.started)
         self._state, decision = step.result or final_fault(step.before, self._settings)
@@ -486,7 +490,7 @@ class SteeringSession:
         self.final_decision, self.final = decision, self._log.entry(decision, overhead_ms)
         self._events.step(self.final, done, decision.scores)
 
-    def _finished(self, outcome: str) -> None:
+    def _end(self, outcome: str) -> None:
         outcome = self._failure or outcome
         if self.outcome is None or (self.outcome == "success" and outcome != "success"):
             self._emit_finish(outcome)
@@ -500,7 +504,7 @@ class SteeringSession:
         if self._state.calls:  # a run that never began had no start event
             self._events.finish(outcome, doubts)
 
-    def _restored(self, state: TraceState) -> None:
+    def _restore(self, state: TraceState) -> None:
         self._state = state = adopted(state, self._settings)
         if state.no_tail and self._settings.placement in ("tail", "message"):
             self._settings = evolve(self._settings, placement="system")
@@ -516,7 +520,7 @@ class SteeringSession:
         state = self._state
         return state.steps_begun > 0 and (given.completed is not None or state.pending is not None)
 
-    def _looked(self, given: StepInput) -> StepDecision | None:
+    def _repeated_look(self, given: StepInput) -> StepDecision | None:
         """Return the decision of the run's second look for its repeated key, as long as its call is not answered."""
         last = self._state.last
         if self.outcome is not None or last is None or not is_second_look_to_come(self._state):
