@@ -69,12 +69,12 @@ class StepInFlight:
     view: Callable[[TraceState, StepDecision], RunView]
     """Returns the run as the caller's own callables see it, before the call of a decision."""
     started: float = field(default_factory=time.perf_counter)
-    result: tuple[TraceState, StepDecision] | None = None
+    result: tuple[TraceState, StepDecision] | None = field(default=None, init=False)
     """None until the step is decided, and for a step that a fault ended."""
-    _over: bool = False
-    _doing: str = "the step"
+    _over: bool = field(default=False, init=False)
+    _doing: str = field(default="the step", init=False)
     """The culprit that is named when a step fails."""
-    _late: set[str] = field(default_factory=set)
+    _late: set[str] = field(default_factory=set, init=False)
     """Callables that missed their deadline in this step: they are not called again, and miss one deadline only."""
 
     def run(self) -> SteeringFlow[None]:
@@ -138,7 +138,7 @@ class StepInFlight:
         elif isinstance(request, Collect):
             for mailbox in backends.mailboxes:
                 notes = partial(notes_of, mailbox, request)
-                yield self._backend_call(MAILBOX, mailbox, notes, fallback=((),), share=2)
+                yield self._call(MAILBOX, notes, backend=mailbox, fallback=((),), share=2)
         elif isinstance(request, Say):
             for monitor in self._monitors:
                 if monitor.name == request.monitor:
@@ -166,27 +166,13 @@ class StepInFlight:
         awork = None
         if hasattr(evaluator, "aevaluate"):
             awork = partial(aevaluation_of, cast("AsyncEvaluator", evaluator), request)
-        return self._backend_call(EVALUATOR, evaluator, partial(evaluation_of, evaluator, request), awork)
+        return self._call(EVALUATOR, partial(evaluation_of, evaluator, request), awork, backend=evaluator)
 
     def _retrieval(self, store: PatternStore, request: Retrieve) -> Call:
         awork = None
         if hasattr(store, "asearch"):
             awork = partial(atraces, cast("AsyncPatternStore", store), request, self.faults)
-        return self._backend_call(STORE, store, partial(traces, store, request, self.faults), awork)
-
-    def _backend_call(
-        self,
-        name: str,
-        backend: object,
-        work: Callable[[], Any],
-        awork: Callable[[], Coroutine[Any, Any, Any]] | None = None,
-        *,
-        fallback: tuple[Any, ...] = (),
-        share: int = 1,
-    ) -> Call:
-        """Call an `inline` backend in place: it keeps the deadline itself."""
-        call = self._call(name, work, awork, fallback=fallback, share=share)
-        return evolve(call, bounded=None) if getattr(backend, "inline", False) is True else call
+        return self._call(STORE, partial(traces, store, request, self.faults), awork, backend=store)
 
     def _call(
         self,
@@ -194,12 +180,16 @@ class StepInFlight:
         work: Callable[[], Any],
         awork: Callable[[], Coroutine[Any, Any, Any]] | None = None,
         *,
+        backend: object = None,
         fallback: tuple[Any, ...] = (),
         share: int = 1,
     ) -> Call:
-        """Return a call that may take 1/share of the remaining time, so that one that hangs leaves time for others."""
+        """Return a call that may take 1/share of the remaining time, so that one that hangs leaves time for others.
+
+        An `inline` backend is called in place: it keeps the deadline itself.
+        """
         seconds = 0.0 if name in self._late else (self.ends - time.monotonic()) / share
-        bounded = self.backends.bounded.get(name)
+        bounded = None if getattr(backend, "inline", False) is True else self.backends.bounded.get(name)
         return Call(name=name, work=work, bounded=bounded, awork=awork, seconds=seconds, fallback=fallback)
 
     @property
