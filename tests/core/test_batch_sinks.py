@@ -14,7 +14,7 @@ from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.ports import BatchSink, TelemetrySink
 from reasonblocks.session import Telemetry
-from reasonblocks.session._sink_queue import BATCH_EVENTS, BATCH_SECONDS, QUEUE_EVENTS
+from reasonblocks.session.sink_queue import BATCH_EVENTS, BATCH_SECONDS, QUEUE_EVENTS
 from reasonblocks.types import RunInfo
 from tests.core.world import RecordingSink, client, hanging, run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reasonblocks.exceptions import SwitchedOff
-from reasonblocks.session._bounded_call import DEADLINES_IN_A_ROW, OFF_SECONDS, Breaker
+from reasonblocks.session.bounded_call import DEADLINES_IN_A_ROW, OFF_SECONDS, Breaker
 
 
 def test_an_answer_that_began_before_the_switch_does_not_switch_it_on_again() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.backends._forks import no_fork
+from reasonblocks.concurrency.forks import no_fork
 from reasonblocks.concurrency.workers import IDLE_SECONDS
 from reasonblocks.events import Event, RunFinish
 from reasonblocks.types import StepInput

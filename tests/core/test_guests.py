@@ -19,7 +19,7 @@ from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, SwitchedOff
 from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.requests import Retrieve
 from reasonblocks.session import BoundedCall, SteeringSession, Workers
-from reasonblocks.session._bounded_call import Breaker
+from reasonblocks.session.bounded_call import Breaker
 from reasonblocks.types import JSON, ETrace, FSMState, RunInfo, Step, StepInput
 from tests.core.world import MODEL, Hang, begin, called, client, found, hanging, run, step
 

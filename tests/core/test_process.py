@@ -11,7 +11,7 @@ import weakref
 
 import pytest
 
-from reasonblocks.util.process import on_fork
+from reasonblocks.concurrency.forks import on_fork
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -26,7 +26,7 @@ def child_of(program: str) -> str:
 def test_a_reset_is_called_in_the_child_alone() -> None:
     program = """
         import os
-        from reasonblocks.util.process import on_fork
+        from reasonblocks.concurrency.forks import on_fork
 
         class Owner:
             def __init__(self):
@@ -49,7 +49,7 @@ def test_a_reset_is_called_in_the_child_alone() -> None:
 def test_around_a_fork_both_processes_call_what_comes_after() -> None:
     program = """
         import os
-        from reasonblocks.util.process import around_fork
+        from reasonblocks.concurrency.forks import around_fork
 
         calls = []
         around_fork(lambda: calls.append("before"), lambda: calls.append("after"))

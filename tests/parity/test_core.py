@@ -8,7 +8,7 @@ import pytest
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.render import place
-from reasonblocks.session._log import entry_of
+from reasonblocks.session.log import entry_of
 from reasonblocks.types import StepDecision
 from reasonblocks_testing import Golden, LoopHarness, Ran, Script, Seen, World, load_golden
 from reasonblocks_workbench.replay import replay

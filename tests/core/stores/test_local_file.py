@@ -316,7 +316,7 @@ def test_no_search_waits_for_another_process_that_writes(path: Path) -> None:
 
 
 def test_no_search_waits_for_a_thread_that_waits_for_another_process(path: Path) -> None:
-    from reasonblocks.backends._forks import no_fork
+    from reasonblocks.concurrency.forks import no_fork
 
     with LocalStore(path, embedder=Numbers("other")) as other, LocalStore(path, embedder=Numbers()) as store:
         other.add([pattern("a")])

@@ -91,7 +91,12 @@ class Decided:
 
 
 class Lifecycle:
-    """The work of one middleware, as flows: its sync hooks drive them in their thread, its async hooks on the loop."""
+    """The work of one middleware, as flows: its sync hooks drive them in their thread, its async hooks on the loop.
+
+    A call is read twice. `decide` reads it in a node of the graph, from which the run can end or wait for a person in a
+    checkpoint. `apply` reads it around the model call, with the request that the other middleware leave, and gets the
+    same decision for the same key.
+    """
 
     def __init__(self, rb: ReasonBlocks, options: RunOptions, interrupt_when: When = None) -> None:
         self._rb = rb

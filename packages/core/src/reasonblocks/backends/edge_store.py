@@ -10,11 +10,11 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
+from ..concurrency.forks import no_fork, opened
 from ..exceptions import StoreError
 from ..ports import Embedder
 from ..types import Pattern
 from ..util.files import make_folder
-from ._forks import no_fork, opened
 from .stores import embedders
 from .stores.point_store import PointStore, require
 from .stores.points import Hit, Point, PointQuery

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
+from ..concurrency.forks import no_fork, opened
 from ..events import Event
 from ..util.files import identity, open_private
 from ..util.json import compact
-from ._forks import no_fork, opened
 
 
 class JsonlSink:

@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from ..concurrency.forks import no_fork, on_fork
 from ..concurrency.interrupts import holding
 from ..exceptions import Unavailable
 from ..monitors.profile import MAX_RUNS, Summary, summary_in
 from ..util.files import make_folder, open_private, regular_or_missing
 from ..util.json import compact
-from ..util.process import on_fork
-from ._forks import no_fork
 from .sqlite_file import SQLiteFile
 
 K = TypeVar("K")

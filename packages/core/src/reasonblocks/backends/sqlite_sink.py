@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 
+from ..concurrency.forks import no_fork, opened
 from ..events import Event, RunFinish, RunStart, StepEvent
 from ..exceptions import ConfigError
 from ..util.json import compact
 from ..util.text import whole
-from ._forks import no_fork, opened
 from .sqlite_file import SQLiteFile
 from .wal import to_wal
 

@@ -1,1 +1,1 @@
-"""Threads of our own: workers for calls that block, and locks that stay sound when a signal interrupts."""
+"""Threads and processes of our own: workers for blocking calls, locks that survive an interrupt, and forks."""

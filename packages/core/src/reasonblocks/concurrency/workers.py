@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from ..exceptions import BadAnswer, ProtocolError, RunStopped
-from ..util.process import on_fork
+from .forks import on_fork
 from .interrupts import Condition
 
 T = TypeVar("T")

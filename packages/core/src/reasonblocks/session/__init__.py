@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..concurrency.workers import Workers
-from ._answers import Backends
-from ._bounded_call import BoundedCall, bounded_calls
 from ._check_answers import MEMORY_BYTES
-from ._drive import InThread, SteeringFlow, Wait, adrive, drive, ms_since
-from ._learned import REPLAYED, Agent, Learned, Profiles
-from ._runs import OpenRuns, RunView, TraceStateManager
-from ._session import PROTOCOL, SteeringSession
+from .answers import Backends
+from .bounded_call import BoundedCall, bounded_calls
+from .drive import InThread, SteeringFlow, Wait, adrive, drive, ms_since
 from .guard import Faults
+from .patience import REPLAYED, Agent, Learned, Profiles
+from .runs import OpenRuns, RunView, TraceStateManager
+from .session import PROTOCOL, SteeringSession
 from .telemetry import Telemetry
 
 __all__ = [

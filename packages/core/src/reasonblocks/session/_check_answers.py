@@ -33,8 +33,8 @@ from ..types import (
 from ..types.steering import TIERS
 from ..util.json import compact, evolve, storable
 from ..util.text import clip, size, whole
-from ._runs import RunView
 from .guard import Faults
+from .runs import RunView
 
 MAX_PATTERNS = 1_000
 """The most patterns of a store's answer that are used."""

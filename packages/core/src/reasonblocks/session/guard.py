@@ -35,9 +35,18 @@ class Faults:
         self._strict = strict
         self._logged: set[str] = set()
 
-    def guard(self, kind: str | Callable[[], str]) -> Guard:
-        """Guard our code, or a caller's: no exception leaves the block. `kind` names what is to blame."""
-        return Guard(self, kind)
+    @contextmanager
+    def guard(self, kind: str | Callable[[], str]) -> Iterator[None]:
+        """Guard our code, or a caller's: no exception leaves the block. `kind` names what is to blame.
+
+        Only an adapter's own mistake and the end that the user asked for are raised, and what ends the program.
+        """
+        try:
+            yield
+        except (ProtocolError, RunStopped):
+            raise
+        except Exception as exc:  # noqa: BLE001 - all errors of steering end here
+            self.report(kind if isinstance(kind, str) else kind(), exc)
 
     @contextmanager
     def diverted(self, handle: Callable[[Exception], None]) -> Iterator[None]:
@@ -67,24 +76,3 @@ class Faults:
         plain = plain or (isinstance(exc, BadAnswer) and exc.__cause__ is None)  # nor to a value and its rule
         trace = None if plain or exc is None else (type(exc), exc, exc.__traceback__)
         logger.warning("%s: %s", self.owner, text, exc_info=trace)
-
-
-class Guard:
-    """Ends all errors of steering, in one place.
-
-    A class, because each step enters it and a generator takes twice as long.
-    """
-
-    __slots__ = ("_faults", "_kind")
-
-    def __init__(self, faults: Faults, kind: str | Callable[[], str]) -> None:
-        self._faults, self._kind = faults, kind
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _: object, exc: BaseException | None, __: object) -> bool:
-        if not isinstance(exc, Exception) or isinstance(exc, (ProtocolError, RunStopped)):
-            return False  # no error, the program's end, an adapter's own mistake, or the end that the user asked for
-        self._faults.report(self._kind if isinstance(self._kind, str) else self._kind(), exc)
-        return True

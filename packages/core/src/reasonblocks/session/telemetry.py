@@ -8,19 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ..concurrency.forks import on_fork
 from ..concurrency.workers import Workers, contained
 from ..events import Event, RunFinish, RunStart, StepEvent, step_event
 from ..events.event import plain_arguments
 from ..exceptions import BadAnswer
 from ..ports import TelemetrySink
-from ..types import JSON, Doubt, RunInfo, ToolCall
+from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall
 from ..types.outcomes import parts_of
 from ..util.json import evolve
-from ..util.process import on_fork
 from ..util.secret import UNREDACTED
-from ._log import Closed
-from ._sink_queue import QueuedEvent, SinkQueue
 from .guard import Faults
+from .sink_queue import QueuedEvent, SinkQueue
 
 Redact = Callable[[str], str]
 TEXTS = ("thought", "action_input", "observation", "reasoning", "user_text")
@@ -158,21 +157,22 @@ class Telemetry:
 class RunEvents:
     """Emits the events of one run. Without sinks it makes none."""
 
-    __slots__ = ("_faults", "_telemetry")
+    __slots__ = ("_faults", "_telemetry", "run_id")
 
-    def __init__(self, telemetry: Telemetry, faults: Faults) -> None:
-        self._telemetry, self._faults = telemetry, faults
+    def __init__(self, run_id: str, telemetry: Telemetry, faults: Faults) -> None:
+        self.run_id, self._telemetry, self._faults = run_id, telemetry, faults
 
     def start(self, run: RunInfo) -> None:
         self._emit(RunStart(run=run, timestamp=time.time()))
 
-    def step(self, run_id: str, closed: Closed | None) -> None:
-        if closed is not None and self._telemetry.wanted:
+    def step(self, entry: StepLogEntry, step: Step | None, scores: Mapping[str, float]) -> None:
+        """Emit an entry that nothing will change."""
+        if self._telemetry.wanted:
             with self._faults.guard("telemetry"):
-                self._telemetry.emit(step_event(run_id, closed.entry, closed.step, closed.scores))
+                self._telemetry.emit(step_event(self.run_id, entry, step, scores))
 
-    def finish(self, run_id: str, outcome: str, doubts: tuple[Doubt, ...]) -> None:
-        self._emit(RunFinish(run_id=run_id, outcome=outcome, timestamp=time.time(), doubts=doubts))
+    def finish(self, outcome: str, doubts: tuple[Doubt, ...]) -> None:
+        self._emit(RunFinish(run_id=self.run_id, outcome=outcome, timestamp=time.time(), doubts=doubts))
 
     def _emit(self, event: Event) -> None:
         with self._faults.guard("telemetry"):

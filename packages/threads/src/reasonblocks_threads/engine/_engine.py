@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from reasonblocks.concurrency.forks import on_fork
 from reasonblocks.concurrency.interrupts import Condition
-from reasonblocks.util.process import on_fork
 
 from ..catalogue import Action, Catalogue
 from ..errors import CardClosed, Conflict, ThreadsError, UnknownThread

@@ -9,8 +9,8 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from reasonblocks.concurrency.forks import on_fork
 from reasonblocks.concurrency.workers import in_daemon
-from reasonblocks.util.process import on_fork
 
 from .doctor import Doctor
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from reasonblocks import exceptions
+from reasonblocks.concurrency.forks import on_fork
 from reasonblocks.events import Event, RunFinish, StepEvent
 from reasonblocks.session.guard import Faults
 from reasonblocks.session.telemetry import Redactor
-from reasonblocks.util.process import on_fork
 
 from ..engine import Engine
 from ..errors import Conflict, Refused, StoreUnavailable

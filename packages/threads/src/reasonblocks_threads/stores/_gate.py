@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Protocol
 from weakref import WeakSet
 
+from reasonblocks.concurrency.forks import around_fork
 from reasonblocks.concurrency.interrupts import holding
-from reasonblocks.util.process import around_fork
 
 LOOK_S = 0.001
 """Seconds between two looks at the connections that a fork waits for."""

@@ -12,9 +12,9 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
+from reasonblocks.concurrency.forks import on_fork
 from reasonblocks.concurrency.interrupts import Condition, holding
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.util.process import on_fork
 
 from ..errors import StoreUnavailable
 from ..ports import Reading, Writing

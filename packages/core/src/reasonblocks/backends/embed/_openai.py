@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ...concurrency.forks import on_fork
 from ...exceptions import BadAnswer, ConfigError, Unavailable
 from ...patterns import SimilarityCurves
-from ...util.process import on_fork
 from ...util.secret import KEY_RULE, Secret, described, is_key
 from ...util.text import clip, whole
 from ._others import Rows, library, rows

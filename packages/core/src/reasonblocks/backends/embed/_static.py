@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from ...concurrency.forks import on_fork
 from ...exceptions import Unavailable
 from ...patterns import Curve, SimilarityCurves
 from ...util.memo import WORDS_KEPT, Memo
-from ...util.process import on_fork
 from ...util.text import clip, words
 from ._tokenizer import SPECIAL, UNKNOWN, Tokenizer
 

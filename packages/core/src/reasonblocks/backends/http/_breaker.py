@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from math import inf
 
+from ...concurrency.forks import on_fork
 from ...exceptions import SwitchedOff
-from ...util.process import on_fork
 
 logger = logging.getLogger("reasonblocks")
 

@@ -16,9 +16,9 @@ from functools import partial
 from json import JSONDecoder
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ...concurrency.forks import on_fork
 from ...exceptions import BadAnswer, DeadlineExceeded, Unavailable
 from ...util.json import evolve
-from ...util.process import on_fork
 from ...util.text import preview
 from ._address import Address
 from ._breaker import Breaker

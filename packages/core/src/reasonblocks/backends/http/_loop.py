@@ -14,9 +14,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from ...concurrency.forks import on_fork
 from ...concurrency.workers import Pending, Workers
 from ...exceptions import Unavailable
-from ...util.process import on_fork
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ...concurrency.forks import on_fork
 from ...exceptions import BadAnswer
 from ...ports import Evaluate
 from ...types import JSON, Evaluation, Memories, Note
 from ...util.json import evolve
-from ...util.process import on_fork
 from ...wire import EvaluateResponse, evaluate_request
 from ._exchange import NO_DEADLINE_SECONDS, Ask, Exchange, json_object
 from .texts import Redaction, bounded_step, evaluate_with

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ...concurrency.forks import Closable, opened
 from ...concurrency.interrupts import holding
 from ...exceptions import ConfigError, StoreError
 from ...util.files import make_folder, regular_or_missing
-from .._forks import Closable, opened
 from ..sqlite_file import SQLiteFile
 from ..wal import to_wal
 

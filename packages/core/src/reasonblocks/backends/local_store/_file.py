@@ -7,12 +7,12 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from ...concurrency.forks import Closable
 from ...exceptions import StoreError
 from ...patterns import COUNTED, pattern_of, revised
 from ...types import Pattern
 from ...util.json import evolve
 from ...util.text import whole
-from .._forks import Closable
 from ..stores.rows import Row, Stats, body
 from ._database import DAMAGED, Database, reason
 from ._storage import Changes

@@ -11,13 +11,13 @@ from datetime import datetime, timezone
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from ...concurrency.forks import InUse, no_fork, no_fork_if_free
 from ...concurrency.workers import in_daemon
 from ...exceptions import ConfigError, StoreError
 from ...patterns import COUNTED, checked
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
-from .._forks import InUse, no_fork, no_fork_if_free
 from ..stores import embedders
 from ..stores.index import Index
 from ..stores.rows import Row, row_of

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ...concurrency.forks import no_fork
 from ...exceptions import StoreError, StoreFull
 from ...findings import MOST_FINDINGS
 from ...ports import Embedder
 from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from ...util.json import compact
-from .._forks import no_fork
 from ..stores import embedders
 from ..stores.stored_findings import LeftOut, finding_of
 from ._database import DAMAGED, Database

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ...concurrency.forks import on_fork
 from ...events import Event, RunFinish, RunStart, StepEvent, completed_of
 from ...exceptions import ExtraMissing
 from ...types import RunInfo, Step
 from ...types.outcomes import kind_of
 from ...util.json import evolve, is_number
-from ...util.process import on_fork
 from . import _names as names
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ...concurrency.forks import no_fork, opened
 from ...exceptions import ConfigError, StoreError, Unavailable
 from ...util.secret import KEY_RULE, Secret, described, is_key, shown_url
-from .._forks import no_fork, opened
 from ..stores.point_store import require
 from ..stores.points import Hit, Point, PointQuery
 

@@ -10,12 +10,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 
+from ...concurrency.forks import on_fork
 from ...exceptions import StoreFull
 from ...findings import MOST_FINDINGS
 from ...ports import Embedder
 from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from ...util.json import compact
-from ...util.process import on_fork
 from ..stores import embedders
 from ..stores.finding_index import FindingIndex, embedded_text
 from ..stores.point_store import BATCH

@@ -12,13 +12,13 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import TypeAlias
 
+from ...concurrency.forks import on_fork
 from ...concurrency.workers import in_daemon
 from ...exceptions import ConfigError, ExtraMissing
 from ...patterns import COUNTED, checked, exemplars, revised
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
-from ...util.process import on_fork
 from .index import Index
 from .points import Point, PointQuery, Points, PointSearch, nearest, pattern_in, point_id, points_of, standing_rules
 from .rows import Row, row_of

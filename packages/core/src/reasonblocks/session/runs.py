@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..concurrency.forks import on_fork
 from ..exceptions import ProtocolError
 from ..types import JSON, Doubt, RunInfo, StepLogEntry, TraceState
-from ..util.process import on_fork
 from .snapshot import decode, encode
 
 

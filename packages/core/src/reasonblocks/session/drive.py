@@ -1,17 +1,14 @@
-"""Drives a lifecycle that is written once, in threads and on event loops: the two drivers, and a step under way."""
+"""Runs a lifecycle that is written once, in threads and on event loops: the two drivers, and the work they wait for."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from ..exceptions import Unavailable
-from ..requests import Flow, Request
-from ..types import StepDecision, TraceState
-from ._answers import Answers
+from .bounded_call import BoundedCall
 
 T = TypeVar("T")
 
@@ -42,53 +39,28 @@ class InThread:
         return await asyncio.to_thread(self.work)
 
 
-@dataclass(slots=True)
-class _Question:
-    """A request of the engine, with the backends that answer it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Wait for `work`: at most `seconds`, in a thread, if it is `bounded`; otherwise in place."""
 
-    request: Request[Any]
-    answers: Answers
+    name: str
+    work: Callable[[], Any]
+    bounded: BoundedCall | None
+    awork: Callable[[], Coroutine[Any, Any, Any]] | None = None
+    """The work as a coroutine, for event loops."""
+    seconds: float = inf
+    fallback: tuple[Any, ...] = ()
+    """The answer, in a tuple, if only this call fails; without a fallback, a failure faults the step."""
 
     def answer(self) -> Any:
-        return self.answers.answer(self.request)
+        return self.work() if self.bounded is None else self.bounded.call(self.work, self.seconds)
 
     async def aanswer(self) -> Any:
-        return await self.answers.aanswer(self.request)
-
-
-@dataclass(slots=True)
-class StepInFlight:
-    """A step that is being decided. `result` stays None if a fault ended it."""
-
-    before: TraceState
-    flow: Flow[tuple[TraceState, StepDecision]]
-    answers: Answers
-    started: float = field(default_factory=time.perf_counter)
-    result: tuple[TraceState, StepDecision] | None = None
-    over: bool = False
-
-    def run(self) -> SteeringFlow[None]:
-        """Run the engine's flow under the guard, and keep its result. A step is run once."""
-        if self.over:
-            return
-        self.over = True
-        with self.answers.faults.guard(lambda: self.answers.doing):
-            self.result = yield from self._questions()
-
-    def _questions(self) -> SteeringFlow[tuple[TraceState, StepDecision]]:
-        resume: Callable[[], Request[Any]] = partial(next, self.flow)
-        while True:
-            try:
-                request = resume()
-            except StopIteration as done:
-                result: tuple[TraceState, StepDecision] = done.value
-                return result
-            try:
-                given = yield _Question(request, self.answers)
-            except Unavailable as exc:
-                resume = partial(self.flow.throw, exc)
-            else:
-                resume = partial(self.flow.send, given)
+        if self.bounded is None:
+            return self.work() if self.awork is None else await self.awork()
+        if self.awork is None:
+            return await self.bounded.acall(self.work, self.seconds)
+        return await self.bounded.wait_for(self.awork, self.seconds)
 
 
 def ms_since(started: float) -> float:

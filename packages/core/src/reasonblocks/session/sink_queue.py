@@ -11,13 +11,13 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 
+from ..concurrency.forks import on_fork
 from ..concurrency.interrupts import Condition
 from ..concurrency.workers import contained
 from ..events import Event, StepEvent
 from ..exceptions import BadAnswer, Refused, Unavailable
 from ..ports import BatchSink, TelemetrySink
 from ..util.json import is_number
-from ..util.process import on_fork
 from .guard import Faults
 
 QUEUE_EVENTS = 1_000

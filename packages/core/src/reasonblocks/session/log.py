@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ..engine import amended_calls, completed_step
-from ..types import Doubt, Placement, RunInfo, Settings, Step, StepDecision, StepLogEntry, StepOutcome, TraceState
+from ..types import Doubt, Step, StepDecision, StepLogEntry, StepOutcome, TraceState
 from ..util.json import evolve
 from ..util.text import preview
-from .guard import Faults, not_built
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from .telemetry import RunEvents
 
 ENTRIES_KEPT = 10_000
 PREVIEW = 150
@@ -27,22 +21,13 @@ TOLD = """injections injection_sources intervention_texts injections_dropped pat
 """The fields of an entry that say what the call is told, and where."""
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, because each step makes one and a frozen one takes twice as long
-class Closed:
-    """A final entry, with the step and the scores that its event contains as well."""
-
-    entry: StepLogEntry
-    step: Step | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
-
-
 class StepLog:
-    """The newest entries, of which the last may be open."""
+    """The newest entries, of which the last may be open. An entry that is closed is emitted."""
 
-    __slots__ = ("_entries", "_open_decision", "_open_step", "judged_by")
+    __slots__ = ("_entries", "_events", "_open_decision", "_open_step", "judged_by")
 
-    def __init__(self, judged_by: str) -> None:
-        self.judged_by = judged_by
+    def __init__(self, judged_by: str, events: RunEvents) -> None:
+        self.judged_by, self._events = judged_by, events
         self._entries: deque[StepLogEntry] = deque(maxlen=ENTRIES_KEPT)
         self._open_decision: StepDecision | None = None
         self._open_step: Step | None = None
@@ -51,31 +36,36 @@ class StepLog:
     def entries(self) -> list[StepLogEntry]:
         return list(self._entries)
 
-    def open(self, decision: StepDecision, step: Step | None, timestamp: float, overhead_ms: float) -> None:
-        self._entries.append(entry_of(decision, timestamp, overhead_ms, self.judged_by))
+    def open(self, decision: StepDecision, step: Step | None = None, overhead_ms: float = 0.0) -> None:
+        self._entries.append(self.entry(decision, overhead_ms))
         self._open_decision, self._open_step = decision, step
 
-    def final(self, decision: StepDecision, overhead_ms: float) -> StepLogEntry:
-        """Return the entry of the final decision, which is not kept here."""
+    def entry(self, decision: StepDecision, overhead_ms: float = 0.0) -> StepLogEntry:
+        """Return an entry of now that is not kept here."""
         return entry_of(decision, time.time(), overhead_ms, self.judged_by)
 
     def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
         """Add an entry for a decision of another process; auxiliary calls may have been made since."""
         if self._entries and self._entries[0].step == decision.step + 1:
-            self._entries.appendleft(entry_of(decision, time.time(), 0.0, self.judged_by))
+            self._entries.appendleft(self.entry(decision))
         elif self._at(decision.step) is None:
-            self.open(decision, step, time.time(), 0.0)
+            self.open(decision, step)
 
-    def close(self) -> Closed | None:
-        """Close the open entry and return it; a call that was never made is recorded as an error."""
+    def close(self) -> None:
+        """Close the open entry, if any; a call that was never made is recorded as an error."""
         decision, step = self._open_decision, self._open_step
         self._open_decision = self._open_step = None
         if decision is None:
-            return None
+            return
         entry = self._entries[-1]
         if entry.attempts == 0:
             entry = self._entries[-1] = evolve(entry, error=NOT_CALLED)
-        return Closed(entry=entry, step=step, scores=decision.scores)
+        self._events.step(entry, step, decision.scores)
+
+    def settle(self) -> None:
+        """Close the open entry if its call was made."""
+        if self._entries and self._entries[-1].attempts:
+            self.close()
 
     def completed(self, before: TraceState, given: Step | None) -> Step:
         """Return the completed step, and add the calls that are known only now to its log entry."""
@@ -96,7 +86,7 @@ class StepLog:
         """Replace the injections of an entry, shown and withheld, and their placement, by those of its decision."""
         at = self._at(decision.step)
         if at is not None:
-            entry = entry_of(decision, 0.0, 0.0, self.judged_by)
+            entry = self.entry(decision)
             told = {name: getattr(entry, name) for name in TOLD}
             self._entries[at] = evolve(self._entries[at], **told)
         if self._open_decision is not None and self._open_decision.step == decision.step:
@@ -107,10 +97,6 @@ class StepLog:
         while self._entries and self._entries[-1].step >= calls:
             self._entries.pop()
             self._open_decision = self._open_step = None
-
-    def settle(self) -> Closed | None:
-        """Close the open entry if its call was made."""
-        return self.close() if self._entries and self._entries[-1].attempts else None
 
     def fill(self, step: int, outcome: StepOutcome, overhead_ms: float) -> None:
         """Record a call's outcome. If there are several, the last one is kept; attempts and tokens add up."""
@@ -199,63 +185,3 @@ def in_doubt(doubts: Sequence[Doubt]) -> str:
     """Return the log line about a success that the run's last step contradicts; the texts may hold secrets."""
     names = ", ".join(dict.fromkeys(doubt.monitor for doubt in doubts))
     return f'ended as "success", but its last step is in doubt ({names}): see final.doubts'
-
-
-class Reports:
-    """The methods of a session that an adapter uses between steps."""
-
-    _faults: Faults
-    _log: StepLog
-    _settings: Settings
-    _state: TraceState
-    run: RunInfo
-
-    @property
-    def faults(self) -> dict[str, int]:
-        """The number of steering's faults in this run, by kind."""
-        return dict(self._faults.counts)
-
-    def guard(self, kind: str) -> AbstractContextManager[None]:
-        """Guard an adapter's own code: an exception is logged once per kind and run, and is not propagated."""
-        return self._faults.guard(kind)
-
-    def routing(self, state: str) -> AbstractContextManager[None]:
-        """Guard the building of a mapped model: a failure is logged once and closes the route."""
-        return self._faults.diverted(lambda exc: self.route_failed(state, exc))
-
-    def route_failed(self, state: str, exc: Exception) -> None:
-        """Close the route of a mapped model that cannot be built; the run continues with the agent's model."""
-        routes = {name: model for name, model in self._settings.routes.items() if name != state}
-        self._faults.say(f"route {state}", not_built(state, exc), exc)
-        self._settings = evolve(self._settings, routes=routes)
-        self._log.route_failed(state)
-
-    def no_tail(self, why: str) -> None:
-        """Put guidance into the system message from the next step on, and log `why` once a run.
-
-        For a run that turns out to have no end of its messages to add to. Other placements are unchanged.
-        """
-        self._leave_tail(why, look_placement="system")
-
-    def _leave_tail(self, why: str, **changes: Placement) -> None:
-        if self._settings.placement in ("tail", "message"):
-            self._settings = evolve(self._settings, placement="system", **changes)
-            self._state = evolve(self._state, no_tail=True)
-            self._say_placement(why)
-
-    def placed(self, asked: Placement) -> Self:
-        """Return the session; log if its placement is not the one `asked` for and the framework has a choice."""
-        if self._settings.placement not in (asked, "context"):
-            self._say_placement(f"this run of {self.run.framework!r} has no placement {asked!r}")
-        return self
-
-    def warn_unable(self, options: Sequence[str]) -> Self:
-        """Return the session; log each of these options, which its framework cannot satisfy."""
-        for option in options:
-            self._faults.say(option, f"{self.run.framework!r} cannot do this: {option} has no effect on this run")
-        return self
-
-    def _say_placement(self, why: str) -> None:
-        if not self._settings.disabled and self._settings.mode == "steer":
-            where = self._settings.placement
-            self._faults.say("placement", f"{why}: guidance goes to {where!r}; set placement={where!r} to request that")

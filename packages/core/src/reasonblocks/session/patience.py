@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -13,9 +12,11 @@ from ..exceptions import Unavailable
 from ..monitors.profile import Summary, explores, patience_of, summary_of
 from ..types import Patience, RunInfo, TraceState
 from ..util.text import bounded, digest
-from ._bounded_call import BoundedCall
+from .bounded_call import BoundedCall
+from .drive import Call, SteeringFlow
 from .guard import Faults
 
+PROFILE = "the profile"
 NAME_BYTES = 200
 """The limit of an org and of an agent's name in a profile; a longer one ends in its hash."""
 SHARE_OF_START = 2
@@ -51,29 +52,14 @@ class Profiles(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounded:
-    """Wait for `work`, with a deadline; an event loop runs it in a thread."""
-
-    bounded: BoundedCall
-    work: Callable[[], Any]
-    seconds: float
-
-    def answer(self) -> Any:
-        return self.bounded.call(self.work, self.seconds)
-
-    async def aanswer(self) -> Any:
-        return await self.bounded.acall(self.work, self.seconds)
-
-
 class Learned:
     """The patience of a client's agents, learned from their profiles. A fault is logged once a client."""
 
     def __init__(self, profiles: Profiles, workers: Workers, faults: Faults) -> None:
         self._profiles, self._faults = profiles, faults
-        self._bounded = BoundedCall("the profile", workers)
+        self._bounded = BoundedCall(PROFILE, workers)
 
-    def read(self, run: RunInfo, explore: float, ends: float) -> Generator[_Bounded, Any, Patience | None]:
+    def read(self, run: RunInfo, explore: float, ends: float) -> SteeringFlow[Patience | None]:
         """Return the patience of a run that starts; None for a run without an agent's name, or without an answer."""
         if not run.agent_name:
             return None
@@ -86,7 +72,7 @@ class Learned:
             )
         return own
 
-    def add(self, run: RunInfo, state: TraceState, ends: float) -> Generator[_Bounded, Any, None]:
+    def add(self, run: RunInfo, state: TraceState, ends: float) -> SteeringFlow[None]:
         """Add a finished run of an agent with a name, if a step was judged."""
         if not run.agent_name:
             return
@@ -98,12 +84,13 @@ class Learned:
     def _patience(self, run: RunInfo, explore: float) -> Patience:
         return patience_of(self._profiles.read(agent_of(run), digest(run.run_id)), run.run_id, explore)
 
-    def _asked(self, work: Callable[[], Any], seconds: float) -> Generator[_Bounded, Any, Any]:
-        with self._faults.guard("the profile"):
+    def _asked(self, work: Callable[[], Any], seconds: float) -> SteeringFlow[Any]:
+        bounded_call = None if self._profiles.inline else self._bounded
+        with self._faults.guard(PROFILE):
             try:
-                return work() if self._profiles.inline else (yield _Bounded(self._bounded, work, seconds))
+                return (yield Call(name=PROFILE, work=work, bounded=bounded_call, seconds=seconds))
             except Unavailable as exc:
-                self._faults.say("the profile", f"{exc}; the default patience is used (logged once per client)")
+                self._faults.say(PROFILE, f"{exc}; the default patience is used (logged once per client)")
         return None
 
 
