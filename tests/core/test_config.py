@@ -11,7 +11,6 @@ import sys
 import tempfile
 from dataclasses import replace
 from importlib.util import find_spec
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ import reasonblocks
 from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
 from reasonblocks.engine.fsm import DifficultyFSM
 from reasonblocks.exceptions import BadAnswer, ConfigError, UnknownKeyword
-from reasonblocks.options import configure
+from reasonblocks.options import Options
+from reasonblocks.options.config import configure
 from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import JSON, FSMState, RunInfo, Step, StepInput
 from tests.core.world import RecordingSink, client, pattern, run
@@ -149,6 +149,11 @@ def test_every_argument_has_a_wrong_value_above() -> None:
 def test_an_unknown_argument_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(UnknownKeyword, match="did you mean 'fsm_thresholds'"):
         ReasonBlocks(fsm_treshold=0.1)  # type: ignore[call-arg]  # the point
+
+
+def test_a_positional_argument_is_refused_unseen() -> None:
+    with pytest.raises(TypeError, match=r"^ReasonBlocks takes keyword arguments only, and 1 positional were given$"):
+        ReasonBlocks("key")  # type: ignore[call-arg]  # the point
 
 
 @pytest.mark.parametrize(
@@ -451,8 +456,7 @@ def test_what_the_caller_changes_afterwards_changes_nothing() -> None:
 
 
 def store_with(environ: dict[str, str], **given: Any) -> object:
-    defaults = {name: one.default for name, one in signature(ReasonBlocks).parameters.items()}
-    return configure(environ, **{**defaults, **given}).backends.store
+    return configure(Options(**given), environ).backends.store
 
 
 def test_a_qdrant_server_that_is_named_has_the_patterns() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reasonblocks import JsonlSink, ReasonBlocks
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.options._experiment import Assignment, Assignments
+from reasonblocks.options.run import Assignment, Assignments
 from reasonblocks.types import RunOptions
 from reasonblocks_workbench.report import page_of_log, run_page
 from reasonblocks_workbench.traces import RunLog, read_logs

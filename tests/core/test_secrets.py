@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import logging
 import traceback
 from collections.abc import Callable, Mapping
@@ -14,7 +13,8 @@ import pytest
 from reasonblocks import QdrantStore, ReasonBlocks, StepInput
 from reasonblocks.backends.embed import OpenAIEmbedder
 from reasonblocks.exceptions import ConfigError, Unavailable
-from reasonblocks.options import configure
+from reasonblocks.options import Options
+from reasonblocks.options.config import configure
 from reasonblocks_workbench.cli import main
 
 KEYS = ("sk-very-secret-value", "rb_live_very_secret")
@@ -51,11 +51,6 @@ def assert_hidden(text: str) -> None:
     assert [key for key in KEYS if key in text] == []
 
 
-def options(**given: Any) -> dict[str, Any]:
-    defaults = {name: option.default for name, option in inspect.signature(ReasonBlocks).parameters.items()}
-    return {**defaults, **given}
-
-
 def qdrant(monkeypatch: pytest.MonkeyPatch) -> ReasonBlocks:
     monkeypatch.setenv("QDRANT_URL", URL)
     monkeypatch.setenv("QDRANT_API_KEY", KEYS[0])
@@ -64,8 +59,9 @@ def qdrant(monkeypatch: pytest.MonkeyPatch) -> ReasonBlocks:
 
 MADE: dict[str, Callable[[], object]] = {
     "a client": lambda: ReasonBlocks(api_key=KEYS[0]),
-    "the configuration": lambda: configure({}, **options(api_key=KEYS[0])),
-    "the configuration of an environment": lambda: configure({"REASONBLOCKS_API_KEY": KEYS[1]}, **options()),
+    "the options": lambda: Options(api_key=KEYS[0], base_url=URL),
+    "the configuration": lambda: configure(Options(api_key=KEYS[0]), {}),
+    "the configuration of an environment": lambda: configure(Options(), {"REASONBLOCKS_API_KEY": KEYS[1]}),
     "an embedder": lambda: OpenAIEmbedder("m", "http://127.0.0.1:9", KEYS[0]),
 }
 
@@ -101,7 +97,7 @@ def test_the_error_of_a_server_that_does_not_answer_shows_no_key() -> None:
 
 
 def test_the_key_of_a_configuration_is_there_for_whoever_asks() -> None:
-    key = configure({}, **options(api_key=KEYS[0])).api_key
+    key = configure(Options(api_key=KEYS[0]), {}).api_key
     assert key is not None
     assert key.reveal() == KEYS[0]
 
@@ -123,7 +119,7 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(kind: str, key: Any) -> Non
 
 def test_a_key_of_the_environment_that_cannot_be_used_is_refused_unseen() -> None:
     with pytest.raises(ConfigError, match=r"^REASONBLOCKS_API_KEY=") as caught:
-        configure({"REASONBLOCKS_API_KEY": f"{KEYS[0]}\n"}, **options())
+        configure(Options(), {"REASONBLOCKS_API_KEY": f"{KEYS[0]}\n"})
     assert KEYS[0] not in str(caught.value)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reasonblocks.events import RunFinish
-from reasonblocks.options import _experiment
+from reasonblocks.options import run as run_options
 from reasonblocks_server import experiments
 from reasonblocks_workbench.traces import RunLog, read_logs
 
@@ -35,11 +35,11 @@ def test_the_example_of_an_experiment_prints_the_arm_and_records_it(
 ) -> None:
     names = run(0, monkeypatch, tmp_path)
     arm = names["session"].run.metadata["arm"]
-    assert capsys.readouterr().out == f"{_experiment.MODES[arm]} {arm}\n"
+    assert capsys.readouterr().out == f"{run_options.MODES[arm]} {arm}\n"
     (log,) = read_logs(str(tmp_path / "runs.jsonl"))
     assert isinstance(log, RunLog)
     assert log.start is not None
-    assert {*_experiment.RESERVED} <= {*log.start.run.metadata}
+    assert {*run_options.RESERVED} <= {*log.start.run.metadata}
 
 
 def test_the_example_of_an_outcome_records_a_failure(
@@ -54,7 +54,7 @@ def test_the_example_of_an_outcome_records_a_failure(
 
 
 def test_its_numbers_are_those_of_the_code() -> None:
-    numbers = (_experiment.ID_BYTES, _experiment.DEFAULT_FRACTION, experiments.MIN_UNITS, experiments.BROKEN_BELOW)
+    numbers = (run_options.ID_BYTES, run_options.DEFAULT_FRACTION, experiments.MIN_UNITS, experiments.BROKEN_BELOW)
     assert numbers == (200, 0.5, 30, 0.001)
     for words in ("up to 200 bytes", "0.5 by default", "fewer than 30 units", "p < 0.001"):
         assert words in PAGE

@@ -13,7 +13,7 @@ import pytest
 from agents import Agent, RunResult, RunResultStreaming
 from typing_extensions import assert_type
 
-from reasonblocks import ReasonBlocks
+from reasonblocks import DifficultyFSM, ReasonBlocks
 from reasonblocks.exceptions import UnknownKeyword
 from reasonblocks.types import RunOptions
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks, query
@@ -25,6 +25,9 @@ AGENT = Agent[None](name="fixer")
 
 async def method_types(rb: ReasonBlocks) -> None:
     """Code that only mypy reads: nothing runs it."""
+    assert_type(ReasonBlocks(token_budget=1_000, profile=None), ReasonBlocks)
+    ReasonBlocks(token_budget="1000")  # type: ignore[arg-type]
+    DifficultyFSM(fast_window="6")  # type: ignore[arg-type]
     assert_type(rb.middleware(run_id="r", interrupt_when="stalled"), SteeringMiddleware)
     assert_type(await rb.openai_run(AGENT, "Fix it.", run_id="r", max_turns=3), RunResult)
     assert_type(rb.openai_run_sync(AGENT, "Fix it.", run_id="r"), RunResult)
@@ -36,6 +39,7 @@ async def method_types(rb: ReasonBlocks) -> None:
 
 DOORS: list[tuple[str, str, Callable[[ReasonBlocks], object]]] = [
     ("ReasonBlocks", "api_key", lambda rb: ReasonBlocks(api_kez="k")),  # type: ignore[call-arg]
+    ("DifficultyFSM", "fast_window", lambda rb: DifficultyFSM(fast_windo=6)),  # type: ignore[call-arg]
     ("session", "run_id", lambda rb: rb.session(run_idd="r")),  # type: ignore[call-arg]
     ("session", "run_id", lambda rb: rb.session(RunOptions(), run_idd="r")),  # type: ignore[call-arg]
     ("session", "snapshot", lambda rb: rb.session(snapshop={})),  # type: ignore[call-arg]

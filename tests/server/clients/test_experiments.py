@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reasonblocks import HttpSink, ReasonBlocks
-from reasonblocks.options._experiment import Assignment
+from reasonblocks.options.run import Assignment
 from reasonblocks.types import StepInput, StepOutcome, Usage
 from tests.server.running import Running
 

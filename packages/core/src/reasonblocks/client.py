@@ -6,14 +6,15 @@ import atexit
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from .discovery import ADAPTERS, find_adapter, installed_methods, load_adapters
 from .foreign import refuse_foreign
-from .keywords import with_known_keywords
+from .keywords import takes
+from .options import Options, StopWhen
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
     from reasonblocks_langchain import middleware
     from reasonblocks_openai_agents import openai_hooks, openai_model, openai_run, openai_run_streamed, openai_run_sync
 
-    from .options import CalibrationSource, OnInjection, ProfileSource, StandingRules, StopWhen
-    from .ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
     from .session import Backends, SteeringSession
-    from .types import AdapterCaps, Mode, Placement, RunKeywords, RunOptions, Step, Transition
+    from .types import AdapterCaps, Mode, RunKeywords, RunOptions
 
 EXIT_SECONDS = 1.0
 """The limit for the sinks of all clients together to delay the interpreter's exit."""
@@ -83,61 +82,15 @@ class ReasonBlocks:
     server without httpx, and `ForeignDistribution` if the other product called `reasonblocks` is installed.
     """
 
-    @with_known_keywords
-    def __init__(
-        self,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        org_id: str = "default",
-        project_id: str = "default",
-        fsm_thresholds: Mapping[str, float] | None = None,
-        transition: Transition | None = None,
-        model_routing: Mapping[str, object] | None = None,
-        token_budget: int | None = None,
-        task_profile: str = "coding",
-        weights: Mapping[str, float] | None = None,
-        monitors: Iterable[Monitor | str] = (),
-        tool_roles: Mapping[str, str] | None = None,
-        scorer: Callable[[Step], float] | None = None,
-        calibration: CalibrationSource | None = None,
-        profile: ProfileSource | None = "shared",
-        patience: str | None = None,
-        explore: float = 0.0,
-        pattern_store: PatternStore | None = None,
-        embedder: Embedder | None = None,
-        e_traces_enabled: bool = True,
-        e2_requires_signal: bool = False,
-        standing_rules: StandingRules = "first_call",
-        sinks: Iterable[TelemetrySink] = (),
-        live_streaming_enabled: bool | None = None,
-        redact: Callable[[str], str] | None = None,
-        placement: Placement = "tail",
-        mode: Mode = "steer",
-        on_injection: OnInjection | None = None,
-        second_look: bool = False,
-        stop_when: StopWhen | None = None,
-        mailbox: Mailbox | None = None,
-        operator_notes: bool = True,
-        step_deadline_ms: float = 800,
-        strict: bool | None = None,
-    ) -> None:
+    @takes(Options)
+    def __init__(self, options: Options) -> None:
         refuse_foreign()
-        from .options import Assignments, configure  # here, so that importing this class is cheap; never in a step
+        from .options.config import configure  # here, so that importing this class is cheap; never in a step
+        from .options.run import Assignments
         from .session import Faults, OpenRuns, Telemetry
 
-        self._config = configure(
-            os.environ, api_key=api_key, base_url=base_url, live_streaming_enabled=live_streaming_enabled,
-            org_id=org_id, project_id=project_id, fsm_thresholds=fsm_thresholds, transition=transition, scorer=scorer,
-            model_routing=model_routing, token_budget=token_budget, task_profile=task_profile, weights=weights,
-            monitors=monitors, tool_roles=tool_roles, calibration=calibration, profile=profile,
-            patience=patience, explore=explore,
-            pattern_store=pattern_store, embedder=embedder, e_traces_enabled=e_traces_enabled,
-            e2_requires_signal=e2_requires_signal, standing_rules=standing_rules, placement=placement, sinks=sinks,
-            redact=redact, step_deadline_ms=step_deadline_ms, strict=strict, mode=mode, on_injection=on_injection,
-            second_look=second_look, stop_when=stop_when, mailbox=mailbox, operator_notes=operator_notes,
-        )  # fmt: skip
-        self._telemetry = Telemetry(self._config.sinks, redact)
+        self._config = configure(options, os.environ)
+        self._telemetry = Telemetry(self._config.sinks, options.redact)
         self._faults = Faults("reasonblocks", strict=self._config.strict)
         self._runs = OpenRuns()
         self._assignments = Assignments()
@@ -172,7 +125,8 @@ class ReasonBlocks:
         condition under which a decision has an `interrupt`, the reason to ask a person before its call. Raises
         `ConfigError`, and `SnapshotError` for a snapshot that cannot be read.
         """
-        from .options import check_options, condition, options_of, run_info, settings_of, unable
+        from .options.run import check_options, options_of, run_info, settings_of, unable
+        from .options.values import condition
         from .session import SteeringSession
         from .types import AdapterCaps
         from .util.json import evolve
@@ -213,7 +167,7 @@ class ReasonBlocks:
         self, options: RunOptions, snapshot: Mapping[str, Any] | None, parent_run_id: str | None
     ) -> tuple[RunOptions, str]:
         """Return the options with the mode of the run's arm, if it is in an experiment, and an id for a new run."""
-        from .options import assigned, bounded_id, kept_id
+        from .options.run import assigned, bounded_id, kept_id
 
         new_id = os.urandom(16).hex()
         run_id = kept_id(snapshot) or (bounded_id(options.run_id) if options.run_id else new_id)
@@ -228,7 +182,7 @@ class ReasonBlocks:
 
         It is "steer" for an experiment whose units are the runs, since some of them may be steered.
         """
-        from .options import assigned
+        from .options.run import assigned
 
         if options.experiment_id is not None and options.unit_id is None:
             return self.mode
@@ -244,7 +198,8 @@ class ReasonBlocks:
 
         Raises `ConfigError`.
         """
-        from .options import check_options, condition, run_info, settings_of
+        from .options.run import check_options, run_info, settings_of
+        from .options.values import condition
         from .types import AdapterCaps
 
         check_options(options, snapshot)

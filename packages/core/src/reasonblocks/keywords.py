@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from .exceptions import UnknownKeyword
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from .types import RunOptions
 
 P = ParamSpec("P")
-T = TypeVar("T")
+SelfT = TypeVar("SelfT")
+OptionsT = TypeVar("OptionsT")
 
 
 def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -23,22 +24,29 @@ def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) ->
             raise UnknownKeyword.unknown(f"a keyword of {function}", name, names)
 
 
-def with_known_keywords(init: Callable[P, T]) -> Callable[P, T]:
-    """Return an `__init__` without `**` that refuses unknown keywords as `check_keywords` does."""
+def takes(
+    options: Callable[P, OptionsT],
+) -> Callable[[Callable[[SelfT, OptionsT], None]], Callable[Concatenate[SelfT, P], None]]:
+    """Return the decorator of an `__init__` that takes the fields of the dataclass `options` as its keywords.
 
-    @wraps(init)
-    def checked(*args: P.args, **keywords: P.kwargs) -> T:
-        check_keywords(init.__qualname__.removesuffix(".__init__"), keywords, _parameters(init))
-        return init(*args, **keywords)
+    The `__init__` itself receives an instance of the dataclass. Type checkers and `inspect.signature` see the fields;
+    unknown keywords are refused as by `check_keywords`.
+    """
 
-    return checked
+    def decorate(init: Callable[[SelfT, OptionsT], None]) -> Callable[Concatenate[SelfT, P], None]:
+        function = init.__qualname__.removesuffix(".__init__")
 
+        @wraps(init)
+        def checked(self: SelfT, /, *args: P.args, **keywords: P.kwargs) -> None:
+            if args:
+                raise TypeError(f"{function} takes keyword arguments only, and {len(args)} positional were given")
+            check_keywords(function, keywords, vars(options)["__dataclass_fields__"])
+            init(self, options(*args, **keywords))
 
-@cache
-def _parameters(function: Callable[..., object]) -> frozenset[str]:
-    from inspect import signature  # slow to import, and needed by a client only
+        vars(checked)["__wrapped__"] = vars(options)["__init__"]  # for `inspect.signature`
+        return checked
 
-    return frozenset(signature(function).parameters) - {"self"}
+    return decorate
 
 
 def split_keywords(

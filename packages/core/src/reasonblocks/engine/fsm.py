@@ -1,4 +1,4 @@
-"""The difficulty state machine, as one table of transitions (BEHAVIOUR section 2)."""
+"""The difficulty state machine, as one table of transitions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ..exceptions import ConfigError
+from ..keywords import takes
 from ..types import FSMState
 
 HISTORY_LIMIT = 64
@@ -127,26 +128,9 @@ class DifficultyFSM:
 
     __slots__ = ("thresholds",)
 
-    def __init__(
-        self,
-        *,
-        fast_threshold: float = 0.2,
-        slow_threshold: float = 0.6,
-        skip_threshold: float = 0.85,
-        hysteresis_margin: float = 0.1,
-        fast_window: int = 6,
-        slow_window: int = 5,
-        skip_window: int = 35,
-    ) -> None:
-        self.thresholds = Thresholds(
-            fast_threshold=fast_threshold,
-            slow_threshold=slow_threshold,
-            skip_threshold=skip_threshold,
-            hysteresis_margin=hysteresis_margin,
-            fast_window=fast_window,
-            slow_window=slow_window,
-            skip_window=skip_window,
-        )
+    @takes(Thresholds)
+    def __init__(self, thresholds: Thresholds) -> None:
+        self.thresholds = thresholds
 
     @classmethod
     def of(cls, given: Mapping[str, float]) -> DifficultyFSM:

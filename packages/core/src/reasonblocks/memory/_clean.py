@@ -29,7 +29,7 @@ class Cleaner:
 
     def __init__(self, redact: Callable[[str], str] | None) -> None:
         from ..masking import masked_finding, without_secrets  # many patterns: 30 ms
-        from ..options.options import plain_call_back
+        from ..options.values import plain_call_back
 
         self._redact, self._masked_finding = plain_call_back("redact", redact), masked_finding
         try:

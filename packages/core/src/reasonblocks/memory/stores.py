@@ -31,7 +31,7 @@ def finding_store(
 
     Nothing is opened yet. Raises `ConfigError` for arguments that contradict each other, and `ExtraMissing`.
     """
-    from ..options.options import api_key_of
+    from ..options.values import api_key_of
 
     if embedder is not None and (isinstance(embedder, type) or not isinstance(embedder, Embedder)):
         raise ConfigError("embedder", embedder, "must have id, dim, curves, embed(text) and embed_many(texts)")

@@ -130,4 +130,4 @@ def evaluated_by(
         failure_types={monitor.name: monitor.failure_type for monitor in backends.monitors},
         redaction=server.redaction(),
     )
-    return evolve(backends, evaluator=evaluator, mailboxes=(*backends.mailboxes, evaluator))
+    return evolve(backends, evaluator=evaluator, mailboxes=(evaluator, *backends.mailboxes))

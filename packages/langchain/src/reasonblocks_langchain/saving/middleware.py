@@ -24,7 +24,7 @@ from reasonblocks import Usage
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.keywords import check_keywords
 from reasonblocks.messages import langchain
-from reasonblocks.options.options import switch
+from reasonblocks.options.values import switch
 from reasonblocks.session.guard import Faults
 
 from ..models import model_name

@@ -21,7 +21,7 @@ from reasonblocks.monitors.patience import after_step
 from reasonblocks.monitors.sightings import OWN_MEMORY, gather
 from reasonblocks.monitors.suite import SuiteSettings
 from reasonblocks.monitors.untried import memory_in
-from reasonblocks.options import tool_roles_of
+from reasonblocks.options.config import tool_roles_of
 from reasonblocks.patterns import NAME_BYTES
 from reasonblocks.ports import Evaluator, PatternStore
 from reasonblocks.requests import Evaluate, Retrieve

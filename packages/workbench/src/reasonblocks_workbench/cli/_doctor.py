@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
-from inspect import signature
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -136,12 +135,11 @@ def examine(environment: Mapping[str, str]) -> Examination:
 def _backends(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str], tuple[str, ...]]:
     """Return the backends that `ReasonBlocks()` would use here, its server's answers, and the problems."""
     from reasonblocks.backends.embed.default import embedder_line
-    from reasonblocks.client import ReasonBlocks
-    from reasonblocks.options import configure
+    from reasonblocks.options import Options
+    from reasonblocks.options.config import configure
 
-    defaults = {name: option.default for name, option in signature(ReasonBlocks).parameters.items()}
     try:
-        config = configure(environment, **defaults)
+        config = configure(Options(), environment)
     except ReasonBlocksError as error:
         return {}, {}, (str(error),)
     backends = config.backends

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, TypeGuard
 
+from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.exceptions import ConfigError
 
 
@@ -23,15 +23,6 @@ class FlagError(ConfigError):
 
 
 Read: TypeAlias = Callable[[str], object]
-FSM_KEYS = (
-    "fast_threshold",
-    "slow_threshold",
-    "skip_threshold",
-    "hysteresis_margin",
-    "fast_window",
-    "slow_window",
-    "skip_window",
-)
 
 
 def number(text: str) -> int | float:
@@ -143,7 +134,7 @@ OPTIONS: tuple[Option, ...] = (
         setting="fsm_thresholds", flag="--fsm", read=pair(number), metavar="KEY=N", kind="table",
         help="a threshold or window of the state machine; may be repeated",
     ),
-    *map(_threshold, FSM_KEYS),
+    *(_threshold(field.name) for field in fields(Thresholds)),
     Option(
         setting="weights", flag="--weight", read=pair(number), metavar="MONITOR=N", kind="table",
         help="the weight of a monitor; may be repeated",
@@ -250,9 +241,9 @@ def settings_of_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def setting_names() -> frozenset[str]:
     """Return the keyword names of `ReasonBlocks` that a command may set."""
-    from reasonblocks.client import ReasonBlocks
+    from reasonblocks.options import Options
 
-    return frozenset(inspect.signature(ReasonBlocks).parameters) - NOT_SETTABLE
+    return frozenset(field.name for field in fields(Options)) - NOT_SETTABLE
 
 
 def _is_path(name: str, value: object) -> TypeGuard[str]:

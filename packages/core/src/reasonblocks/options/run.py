@@ -1,31 +1,34 @@
-"""Derives a run's settings from those of the client, the run's own options, and its framework's capabilities."""
+"""Derives a run's settings from those of the client, the run's own options, and its framework's capabilities.
+
+The runs of an experiment are assigned to its arms: runs in "on" are steered, and runs in "off" are only observed.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, get_args
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias, get_args
 
 from ..engine.routing import check_routing, model_name
 from ..exceptions import ConfigError
 from ..keywords import split_keywords
-from ..monitors.builtin import WEIGHTS, resolve_weights
+from ..monitors.builtin import resolve_weights
 from ..render.guidance import CONTEXT_CHARS
 from ..types import AdapterCaps, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
 from ..types.run import SessionKeywords
 from ..types.steering import Condition
-from ..util.json import evolve
+from ..util.json import JSON, evolve, is_number
 from ..util.text import bounded, whole
-from ._experiment import check_experiment
-from ._parts import Config
-from .options import choice, json_by_name, optional_text, text
-from .server import Server
+from .config import Config, profile_of
+from .values import choice, json_by_name, optional_text
 
-RUN_ID_BYTES = 200
+ID_BYTES = 200
+"""The most bytes in the id of a run, an experiment or a unit."""
 INSTEAD: tuple[Placement, ...] = ("system", "tail", "message", "context")
-"""Fallbacks for a client's placement that a run lacks: the first one available is used (BEHAVIOUR section 7)."""
+"""Fallbacks for a client's placement that a run lacks: the first one available is used."""
 TASK_CHARS = 2_000
 _TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 """The header of W3C Trace Context, level 1; ids of zeros and the version ff are invalid."""
@@ -33,6 +36,13 @@ NAMES = tuple(field.name for field in fields(RunOptions) if field.name not in ("
 """The run options that are strings."""
 SESSION = ("options", "framework", "snapshot", *SessionKeywords.__annotations__)
 """The parameters of `ReasonBlocks.session` that are not run options."""
+Arm: TypeAlias = Literal["on", "off"]
+MODES: Mapping[Arm, Mode] = {"on": "steer", "off": "observe"}
+DEFAULT_FRACTION = 0.5
+MAX_ASSIGNED = 4_096
+"""The number of newest runs whose assignments are kept for the runs that they start."""
+RESERVED = ("experiment_id", "arm", "assignment_unit", "on_fraction")
+"""Names in the metadata of a run that is part of an experiment."""
 
 
 def options_of(options: RunOptions | None, keywords: RunKeywords) -> RunOptions:
@@ -101,7 +111,7 @@ def current_traceparent() -> str | None:
 
 def bounded_id(run_id: str) -> str:
     """Return the id that a run has; a longer one ends in its hash."""
-    return bounded(run_id, RUN_ID_BYTES)
+    return bounded(run_id, ID_BYTES)
 
 
 def settings_of(
@@ -157,13 +167,6 @@ def _weights(config: Config, profile: str) -> Mapping[str, float]:
     return resolve_weights(profile, config.weights, custom)
 
 
-def profile_of(profile: str, server: Server | None) -> str:
-    """Return the profile whose weights are those of this process. A server has profiles that are not known here."""
-    if server is not None and text("task_profile", profile) not in WEIGHTS:
-        return "coding"
-    return choice("task_profile", profile, tuple(WEIGHTS))
-
-
 def _placement(wanted: Placement | None, default: Placement, caps: AdapterCaps) -> Placement:
     """Return the run's own placement, which the framework must support; else the client's, else the first of `INSTEAD`.
 
@@ -174,3 +177,98 @@ def _placement(wanted: Placement | None, default: Placement, caps: AdapterCaps) 
             raise ConfigError("placement", wanted, f"this framework has {', '.join(sorted(caps.placements))}")
         return wanted
     return next(place for place in (default, *INSTEAD) if place in caps.placements)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """A unit's place in an experiment. A client that observes all runs, or that is disabled, records no arm."""
+
+    experiment_id: str
+    unit_id: str
+    on_fraction: float
+    has_arm: bool = True
+
+    @property
+    def arm(self) -> Arm:
+        """The arm of the unit: the same in every process, thread and framework."""
+        text = f"{self.experiment_id}:{self.unit_id}".encode()
+        number = int.from_bytes(sha256(text).digest()[:8], "big")
+        return "on" if number < self.on_fraction * 2**64 else "off"  # both sides are exact
+
+    def metadata(self) -> dict[str, JSON]:
+        """Return the part of a run's metadata that a report uses."""
+        return {
+            "experiment_id": self.experiment_id,
+            **({"arm": self.arm} if self.has_arm else {}),
+            "assignment_unit": self.unit_id,
+            "on_fraction": self.on_fraction,
+        }
+
+
+class Assignments(dict[str, Assignment]):
+    """The assignments of a client's newest runs, by run id."""
+
+    def keep(self, run_id: str, assignment: Assignment) -> None:
+        self.pop(run_id, None)
+        self[run_id] = assignment
+        for oldest in list(self)[: max(0, len(self) - MAX_ASSIGNED)]:
+            self.pop(oldest, None)  # another thread may have removed it
+
+
+def check_experiment(options: RunOptions) -> None:
+    """Validate the options of an experiment. Raises `ConfigError`."""
+    for name in ("experiment_id", "unit_id"):
+        _check_id(name, getattr(options, name))
+    share: object = options.on_fraction
+    if share is not None and not (is_number(share) and 0 <= share <= 1):
+        raise ConfigError("on_fraction", share, "must be a number from 0 to 1: the share of units that are steered")
+    if options.experiment_id is None:
+        for name in ("unit_id", "on_fraction"):
+            if getattr(options, name) is not None:
+                raise ConfigError(name, getattr(options, name), "needs an experiment_id")
+        return
+    if options.mode is not None:
+        rule = "an experiment chooses the mode of its runs: leave out mode or experiment_id"
+        raise ConfigError("mode", options.mode, rule)
+    for name in RESERVED:
+        if name in (options.metadata or {}):
+            raise ConfigError("metadata", options.metadata, f"{name!r} is set for runs with an experiment_id")
+
+
+def _check_id(name: str, value: object) -> None:
+    usable = isinstance(value, str) and value and whole(value) == value and bounded(value, ID_BYTES) == value
+    if value is not None and not usable:
+        rule = f"must be a string of 1 to {ID_BYTES} bytes without unpaired surrogates"
+        raise ConfigError(name, value, rule)
+
+
+def assigned(
+    options: RunOptions, settings: Settings, run_id: str, caller: Assignment | None
+) -> tuple[RunOptions, Assignment | None]:
+    """Return a run's options with its mode and metadata, and its assignment, or None outside an experiment.
+
+    `caller` is the assignment of the run that starts this one. `settings` are the client's.
+    """
+    found = _assignment(options, run_id, caller)
+    if found is None:
+        return options, None
+    if settings.disabled or settings.mode == "observe":
+        found = evolve(found, has_arm=False)
+    mode = MODES[found.arm] if found.has_arm else None
+    return evolve(options, mode=mode, metadata={**(options.metadata or {}), **found.metadata()}), found
+
+
+def _assignment(options: RunOptions, run_id: str, caller: Assignment | None) -> Assignment | None:
+    """Return the run's own assignment, or else that of the run that starts it: a subagent is in its caller's arm."""
+    if options.experiment_id is None:
+        return None if options.mode is not None else caller
+    if caller is not None and caller.experiment_id == options.experiment_id and options.unit_id is None:
+        return caller
+    share = DEFAULT_FRACTION if options.on_fraction is None else float(options.on_fraction)
+    return Assignment(experiment_id=options.experiment_id, unit_id=options.unit_id or run_id, on_fraction=share)
+
+
+def kept_id(snapshot: Mapping[str, Any] | None) -> str | None:
+    """Return the id of the run that a snapshot continues."""
+    found = snapshot.get("trace_id") if isinstance(snapshot, Mapping) else None
+    return found if isinstance(found, str) and found else None

@@ -1,38 +1,54 @@
-"""Builds and validates the parts of a client that are objects: stores, monitors and sinks."""
+"""Builds a client's configuration from its options; each value is validated once, and errors name the option."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from os import PathLike, fspath, sep
 from os.path import exists
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import Any, Protocol, get_args, runtime_checkable
 
 from ..backends.local import LocalEvaluator
 from ..backends.local_store import LocalStore
 from ..backends.pattern_stats import Counts, PatternStats
 from ..backends.profiles import ProfileFile, ProfileMemory
+from ..engine.routing import check_routing
 from ..exceptions import ConfigError, StoreError
-from ..monitors.builtin import MONITORS
+from ..monitors.builtin import MONITORS, WEIGHTS, resolve_weights
+from ..monitors.calibration import level_of
+from ..monitors.patience import rung_of
 from ..monitors.roles import ROLES
 from ..patterns.starter import starter_patterns
 from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Faults, Learned, Profiles, Workers, bounded_calls
-from ..types import Mode, Settings, Step, Transition
+from ..types import Mode, Placement, Settings
 from ..util.files import profiles_path, store_path
-from ..util.json import evolve
 from ..util.secret import Secret
 from ..util.text import size, whole
-from .options import choice, condition, flag, items, mapping, plain_call_back
-from .server import Server, refuse_embedder
+from . import Options, StandingRules
+from .server import Server, evaluated_by, refuse_embedder, server_of
+from .values import (
+    api_key_of,
+    budget,
+    call_back,
+    choice,
+    condition,
+    deadline,
+    easy_of,
+    flag,
+    items,
+    machine,
+    mapping,
+    plain_call_back,
+    share,
+    switch,
+    text,
+)
 
-if TYPE_CHECKING:
-    from ..session import RunView
-    from ..types import Injection
+_log = logging.getLogger("reasonblocks")
 
-OnInjection: TypeAlias = "Callable[[Injection, RunView], Injection | str | None]"
-StopWhen: TypeAlias = 'Literal["stalled", "over_budget"] | Callable[[RunView], str | None]'
 CLOSE_SECONDS = 0.05
 """The least time in which a store may close; a file takes a millisecond."""
 MONITOR_GROUP = "reasonblocks.monitors"
@@ -40,6 +56,11 @@ NAME_BYTES = 100
 """The limit of a monitor's name and failure type, because every step record may contain them."""
 MAX_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
+BOUNDED = (
+    "the scorer", "the transition", "the evaluator", "the pattern store", "the mailbox", "on_injection", "stop_when",
+    "interrupt_when",
+)  # fmt: skip
+"""The names of the calls that run in workers: the caller's code, and the backends that are not called inline."""
 
 
 @runtime_checkable
@@ -106,59 +127,79 @@ class Config:
                 raise error
 
 
-def backends_of(
-    own: tuple[Monitor, ...],
-    roles: Mapping[str, str],
-    store: PatternStore,
-    scorer: Callable[[Step], float] | None,
-    transition: Transition | None,
-    profiles: Profiles | None,
-    workers: Workers,
-    *,
-    strict: bool,
-) -> Backends:
-    """Return the backends; the caller's code, and a backend that is not called inline, run in workers."""
-    names = ["the scorer", "the transition", "the evaluator", "the pattern store"]
-    names += ["the mailbox", "on_injection", "stop_when", "interrupt_when"]
-    names += [f"monitor {monitor.name}" for monitor in own]
-    failure_types = {monitor.name: monitor.failure_type for monitor in own}
-    learned = None
-    if profiles is not None:
-        learned = Learned(profiles, workers, Faults("reasonblocks", strict=strict))
-    return Backends(
-        evaluator=LocalEvaluator(roles, failure_types),
+def configure(options: Options, environ: Mapping[str, str]) -> Config:
+    """Return the configuration of a client. Raises `ConfigError` with the option's name, value and rule."""
+    disabled, key = switch("REASONBLOCKS_DISABLED", environ), api_key_of(options.api_key, environ)
+    redact, streams = call_back("redact", options.redact), options.live_streaming_enabled
+    server = server_of(options.base_url, key, streams, redact, environ, disabled=disabled)
+    monitors, mailboxes = tuple(custom_monitors(options.monitors)), mailboxes_of(options.mailbox)
+    check_routing(routing := dict(mapping("model_routing", options.model_routing)))
+    weights, profile = dict(mapping("weights", options.weights)), profile_of(options.task_profile, server)
+    built_in, history_limit = machine(options.transition, options.fsm_thresholds)
+    store = store_of(options.pattern_store, options.embedder, environ, server)
+    token_budget, seconds = budget(options.token_budget), deadline(options.step_deadline_ms)
+    strict = switch("REASONBLOCKS_STRICT", environ) if options.strict is None else flag("strict", options.strict)
+    settings = Settings(
+        level=level_of(options.calibration, _log.warning),
+        transition=built_in,
+        history_limit=history_limit,
+        caller_scorer=call_back("scorer", options.scorer) is not None,
+        custom_monitors=bool(monitors),
+        task_profile=options.task_profile,
+        weights=resolve_weights(profile, weights, [monitor.name for monitor in monitors]),
+        org_id=text("org_id", options.org_id),
+        token_budget=token_budget,
+        e_traces_enabled=flag("e_traces_enabled", options.e_traces_enabled),
+        e2_requires_signal=flag("e2_requires_signal", options.e2_requires_signal),
+        standing_rules=choice("standing_rules", options.standing_rules, get_args(StandingRules)),
+        placement=choice("placement", options.placement, get_args(Placement)),
+        patience=None if options.patience is None else rung_of(options.patience).name,
+        explore=share("explore", options.explore),
+        easy=easy_of(built_in),
+        tool_roles=tool_roles_of(options.tool_roles),
+        mode=choice("mode", options.mode, get_args(Mode)),
+        on_injection=plain_call_back("on_injection", options.on_injection) is not None,
+        stop_when=condition("stop_when", options.stop_when, token_budget),
+        second_look=flag("second_look", options.second_look),
+        operator_notes=flag("operator_notes", options.operator_notes) and bool(mailboxes or server),
+        disabled=disabled,
+    )
+    workers = Workers() if server is None else server.workers
+    profiles = profiles_of(options.profile, environ, server, settings.org_id, seconds)
+    learned = None if profiles is None else Learned(profiles, workers, Faults("reasonblocks", strict=strict))
+    backends = Backends(
+        evaluator=LocalEvaluator(settings.tool_roles, {monitor.name: monitor.failure_type for monitor in monitors}),
         store=store,
-        scorer=scorer,
-        transition=transition,
-        monitors=own,
-        bounded=bounded_calls(names, workers),
+        scorer=options.scorer,
+        transition=options.transition,
+        monitors=monitors,
+        mailboxes=mailboxes,
+        bounded=bounded_calls([*BOUNDED, *(f"monitor {monitor.name}" for monitor in monitors)], workers),
         learned=learned,
+        on_injection=options.on_injection,
+        conditions={"stop_when": options.stop_when} if callable(options.stop_when) else {},
+    )
+    return Config(
+        settings=settings,
+        backends=evaluated_by(server, backends, weights, options.tool_roles),
+        owns_store=options.pattern_store is None,
+        project_id=text("project_id", options.project_id),
+        sinks=all_sinks(sinks_of(options.sinks), server, store, disabled=disabled),
+        model_routing=routing,
+        weights=weights,
+        api_key=key,
+        server=server,
+        deadline_seconds=seconds,
+        strict=strict,
+        workers=workers,
     )
 
 
-def with_control(
-    settings: Settings,
-    backends: Backends,
-    mode: Mode,
-    on_injection: OnInjection | None,
-    stop_when: StopWhen | None,
-    second_look: bool,
-    mailbox: Mailbox | None,
-    operator_notes: bool,
-) -> tuple[Settings, Backends]:
-    """Return the settings and backends with what the user decides (BEHAVIOUR section 9), validated."""
-    plain_call_back("on_injection", on_injection)
-    mailboxes = (*backends.mailboxes, *mailboxes_of(mailbox))
-    settings = evolve(
-        settings,
-        mode=choice("mode", mode, get_args(Mode)),
-        on_injection=on_injection is not None,
-        stop_when=condition("stop_when", stop_when, settings.token_budget),
-        second_look=flag("second_look", second_look),
-        operator_notes=flag("operator_notes", operator_notes) and bool(mailboxes),
-    )
-    conditions = {"stop_when": stop_when} if callable(stop_when) else {}
-    return settings, evolve(backends, on_injection=on_injection, conditions=conditions, mailboxes=mailboxes)
+def profile_of(profile: str, server: Server | None) -> str:
+    """Return the profile whose weights are those of this process. A server has profiles that are not known here."""
+    if server is not None and text("task_profile", profile) not in WEIGHTS:
+        return "coding"
+    return choice("task_profile", profile, tuple(WEIGHTS))
 
 
 def mailboxes_of(given: object) -> tuple[Mailbox, ...]:
