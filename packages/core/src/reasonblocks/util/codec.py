@@ -103,7 +103,7 @@ class Codec(Generic[T]):
         """Return our error for one of pydantic's."""
         kind, loc = error["type"], error["loc"]
         path = self._path([part for part in loc if isinstance(part, str)])
-        if kind == "missing" and isinstance(loc[-1], str):
+        if kind in ("missing", "missing_argument") and isinstance(loc[-1], str):
             return Unreadable(path, MISSING, "is missing")
         message = error["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
         rule = self._whole_number if kind in _WHOLE_NUMBERS else _RULES.get(kind, message)
