@@ -22,6 +22,8 @@ import sys
 from reasonblocks import LocalStore, Pattern, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 lesson = Pattern(id="a", tier="e2", fields={"diagnosis": "It loops.", "intervention": "Stop."}, exemplars=("I look",))
 rb = ReasonBlocks(pattern_store=LocalStore(patterns=[lesson]), model_routing={"SLOW": "strong"}, strict=True)
+with rb.session() as other:
+    other.trace.restore(other.trace.snapshot())  # the first snapshot loads pydantic
 loaded = set(sys.modules)
 with rb.session(task="Find the bug.") as session:
     completed = None

@@ -1,4 +1,4 @@
-"""Defines the events, and creates the event of a call from its log entry."""
+"""Defines the events, creates the event of a call from its log entry, and reads events back from JSON."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from ..exceptions import EventError
 from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall, ToolResult
+from ..util.codec import MISSING, Codec, Unreadable
 from ..util.json import MAX_ITEMS, canonical, mended, retrieved_json, storable_json
 
 
@@ -115,6 +117,35 @@ class RunFinish:
 
 
 Event: TypeAlias = RunStart | StepEvent | RunFinish
+_CODECS: Mapping[object, Codec[Any]] = {
+    "run_start": Codec(RunStart, least=0),
+    "step": Codec(StepEvent, least=0),
+    "run_finish": Codec(RunFinish, least=0),
+}
+
+
+def event_of(body: Mapping[str, Any]) -> Event:
+    """Return the event that `as_dict` wrote. Unknown fields are ignored; missing ones get their defaults.
+
+    Raises `EventError` with the field, its value and the rule.
+    """
+    kind = body.get("event")
+    if not isinstance(kind, str) or kind not in _CODECS:
+        raise EventError("event", kind, "must be run_start, step or run_finish")
+    try:
+        event: Event = _CODECS[kind].read({**body, "run": body} if kind == "run_start" else body)
+    except Unreadable as exc:
+        raise EventError(exc.path[-1], None if exc.value is MISSING else exc.value, exc.rule) from exc
+    if isinstance(event, StepEvent):
+        _check_shares(event)
+    return event
+
+
+def _check_shares(event: StepEvent) -> None:
+    shares = [("composite", event.composite), *[("scores", score) for score in event.scores.values()]]
+    for name, share in shares:
+        if share is not None and not 0 <= share <= 1:
+            raise EventError(name, share, "must be a number from 0 to 1")
 
 
 def step_event(run_id: str, entry: StepLogEntry, step: Step | None, scores: Mapping[str, float]) -> StepEvent:

@@ -32,7 +32,10 @@ class TraceStateManager:
         return None if state.token_budget is None else state.total_tokens / state.token_budget
 
     def snapshot(self) -> dict[str, JSON]:
-        """Return plain JSON from which any process can continue exactly here: at most 64 KB, typically under 12."""
+        """Return plain JSON from which any process can continue exactly here: at most 64 KB, typically under 12.
+
+        The first call in a process loads pydantic.
+        """
         return encode(self._get())
 
     def restore(self, data: Mapping[str, Any]) -> None:

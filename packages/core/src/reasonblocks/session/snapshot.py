@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from functools import lru_cache
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from ..exceptions import SnapshotError
 from ..monitors.bounds import checked_account, checked_patience
 from ..monitors.sightings import OWN_MEMORY as UNTRIED_MEMORY
 from ..render import guidance as render
-from ..types import (
-    JSON,
-    Account,
-    DifficultyParts,
-    FSMState,
-    Injected,
-    Injection,
-    Patience,
-    Pending,
-    ScoreMemory,
-    StepDecision,
-    StepRecord,
-    TierUse,
-    ToolCall,
-    TraceState,
-)
-from ..types.account import Did
+from ..types import JSON, ScoreMemory, StepDecision, TraceState
+from ..util.codec import MISSING, Codec, Unreadable
 from ..util.json import evolve, storable
 
 VERSION = 6
@@ -43,15 +24,14 @@ _OURS = frozenset(
 ) | {UNTRIED_MEMORY}
 """Names of memories that this library's monitors kept, in this version or an older one."""
 _log = logging.getLogger("reasonblocks")
-_REBUILT = frozenset({"guidance", "warnings", "replayed", "doubts"})
+_STATE = Codec(TraceState, check=storable)
+_REBUILT = {"guidance", "warnings", "replayed", "doubts"}
 """Parts of the last decision that are rebuilt from its injections, or that occur only in a final decision."""
-
-T = TypeVar("T")
 
 
 def encode(state: TraceState) -> dict[str, JSON]:
     """Return the state as plain JSON that shares nothing with it."""
-    return {"version": VERSION, **{name: _plain(getattr(state, name)) for name in _NAMES[TraceState]}}
+    return {"version": VERSION, **_STATE.write(state, exclude={"last": _REBUILT, "last_auxiliary": _REBUILT})}
 
 
 def decode(data: Mapping[str, Any]) -> TraceState:
@@ -63,13 +43,21 @@ def decode(data: Mapping[str, Any]) -> TraceState:
     if version > VERSION:
         raise SnapshotError("version", version, f"is newer than this library's {VERSION}: upgrade reasonblocks-core")
     try:
-        state = _built(TraceState, data)
-    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
-        if isinstance(exc, SnapshotError):
-            raise
-        raise SnapshotError("", type(data).__name__, f"cannot be read ({exc})") from exc
+        state = _STATE.read(data)
+    except Unreadable as exc:
+        if exc.value is MISSING:
+            raise SnapshotError(".".join(exc.path[-2:]), MISSING, "give all that snapshot() gave") from exc
+        raise SnapshotError(exc.path[-1], exc.value, exc.rule) from exc
     _check_numbers(state)
+    state = evolve(state, last=_rebuilt(state.last), last_auxiliary=_rebuilt(state.last_auxiliary))
     return state if version >= _JUDGES_SINCE else _without_our_memories(state)
+
+
+def _rebuilt(decision: StepDecision | None) -> StepDecision | None:
+    if decision is None:
+        return None
+    guidance = render.guidance(decision.injections)
+    return evolve(decision, guidance=guidance, warnings=(), replayed=False, doubts=())
 
 
 def _without_our_memories(state: TraceState) -> TraceState:
@@ -103,88 +91,3 @@ def _version(data: object) -> int:
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise SnapshotError("version", version, "must be an int, at least 1")
     return version
-
-
-def _plain(value: Any) -> JSON:
-    kind = type(value)
-    if kind in _SCALARS:
-        return value  # type: ignore[no-any-return]  # one of the five scalar types
-    if kind in _NAMES:
-        return {name: _plain(getattr(value, name)) for name in _NAMES[kind]}
-    if kind in (tuple, list) or hasattr(value, "_fields"):  # mostly of numbers
-        return [item if type(item) in _SCALARS else _plain(item) for item in value]
-    if isinstance(value, FSMState):
-        return value.value
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return storable(value)  # a subclass of one of them, which not every serializer accepts
-
-
-_SCALARS = frozenset({NoneType, str, bool, int, float})
-_VALUES = (
-    TraceState, StepDecision, StepRecord, TierUse, Pending, ScoreMemory, DifficultyParts, Injected, Injection, Patience,
-    ToolCall, Account, Did,
-)  # fmt: skip
-_NAMES: Mapping[type, tuple[str, ...]] = {
-    cls: tuple(field.name for field in fields(cls) if not (cls is StepDecision and field.name in _REBUILT))
-    for cls in _VALUES
-}
-_NEEDED: Mapping[type, tuple[str, ...]] = {
-    cls: tuple(field.name for field in fields(cls) if field.default is field.default_factory is MISSING)
-    for cls in _VALUES
-}
-
-
-class _Missing:
-    """Stands for the value of a missing field in errors."""
-
-    def __repr__(self) -> str:
-        return "missing"
-
-
-_MISSING = _Missing()
-
-
-def _built(cls: type[T], data: Any, name: str = "") -> T:
-    """Build a value from its known keys, each read by its type; a missing one gets its default."""
-    if not isinstance(data, Mapping):
-        raise SnapshotError(name, data, "must be an object")
-    given = {key: _read(key, data[key], hint) for key, hint in _hints(cls.__name__).items() if key in data}
-    if lacking := [key for key in _NEEDED[cls] if key not in given]:
-        raise SnapshotError(f"{name}.{lacking[0]}" if name else lacking[0], _MISSING, "give all that snapshot() gave")
-    if cls is StepDecision and "injections" in given:
-        given["guidance"] = render.guidance(given["injections"])
-    return cls(**given)
-
-
-@lru_cache(maxsize=32)
-def _hints(name: str) -> Mapping[str, Any]:
-    """Return the field names and type hints of one of our values."""
-    cls = next(cls for cls in _VALUES if cls.__name__ == name)
-    hints = get_type_hints(cls, localns={"JSON": Any})
-    return {name: hints[name] for name in _NAMES[cls]}
-
-
-def _read(name: str, value: Any, hint: Any) -> Any:
-    """Return the value converted to its type hint. The hints are the whole schema."""
-    kind, parts = get_origin(hint), get_args(hint)
-    if kind in (Union, UnionType):  # every union of ours is "or None"
-        return None if value is None else _read(name, value, next(part for part in parts if part is not NoneType))
-    if kind is tuple and isinstance(value, list):
-        return tuple(_read(name, item, parts[0]) for item in value)
-    if kind is Literal and value in parts:
-        return value
-    if hasattr(hint, "_fields") and isinstance(value, list) and len(value) == len(hint._fields):
-        hints = get_type_hints(hint)
-        return hint(*[_read(name, item, hints[field]) for item, field in zip(value, hint._fields, strict=True)])
-    if hint in _NAMES:
-        return _built(hint, value, name)
-    if hint is FSMState and value in FSMState.__members__:
-        return FSMState(value)
-    if hint is float and type(value) in (int, float) and math.isfinite(value):
-        return storable(value)
-    if hint is Any or (hint in (str, int, bool) and type(value) is hint):
-        return storable(value)
-    if kind is Mapping and isinstance(value, Mapping):
-        return {_read(name, key, str): _read(name, item, parts[1]) for key, item in value.items()}
-    raise SnapshotError(name, value, f"must be {getattr(hint, '__name__', hint)}")

@@ -17,7 +17,10 @@ from .text import EDGE, clip
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+if TYPE_CHECKING:
+    JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+else:
+    JSON = Any  # whoever reads the types of fields at run time could not resolve an alias that holds itself
 
 DEEPEST = 32
 """The nesting levels in the canonical form of a value."""
