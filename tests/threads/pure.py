@@ -8,18 +8,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from reasonblocks_threads.catalogue import Action, Bound, Catalogue
+from reasonblocks_threads.codec import encode, head_json, head_of
 from reasonblocks_threads.decide import decide
 from reasonblocks_threads.entry import entry
-from reasonblocks_threads.log import (
-    cause_json,
-    fold,
-    fold_all,
-    head_json,
-    head_of,
-    proposal_json,
-    report_json,
-    thread_id_of,
-)
+from reasonblocks_threads.log import fold, fold_all
 from reasonblocks_threads.phases import STAGES, Addition, Phase, Stage, Trigger
 from reasonblocks_threads.policy import HANDS_OFF
 from reasonblocks_threads.rules import Rules
@@ -37,6 +29,7 @@ from reasonblocks_threads.values import (
     Rows,
     Thread,
     ThreadEvent,
+    thread_id_of,
 )
 
 MARA = Actor.person("mara")
@@ -82,7 +75,7 @@ class Walk:
         self.rows = Rows()
         cause = Cause(kind="stall", key=key, title="Web is stuck", run_id="run-1")
         self.id = thread_id_of("org", key)
-        data = {"org_id": "org", "cause": cause_json(cause), "policy": plain_policy(policy), **opening}
+        data = {"org_id": "org", "cause": encode(cause), "policy": plain_policy(policy), **opening}
         self.send(Addition.OPEN, data, by=AGENT)
 
     @property
@@ -127,7 +120,7 @@ class Walk:
         """Start the inference of the present stage and end it with proposals."""
         self.send(Trigger.INFERENCE_STARTED, {"work": "w"})
         call = {"id": f"call{self.sent}", "tokens": 10, "usd": 0.01}
-        found = [proposal_json(each) for each in proposals or (given(self.head.stage),)]
+        found = [encode(each) for each in proposals or (given(self.head.stage),)]
         self.send(Trigger.INFERENCE_DONE, {"proposals": found, "call": call, "preconditions": [], **data})
         return self
 
@@ -154,7 +147,7 @@ class Walk:
         execution = self.head.execution
         assert execution is not None
         trigger = Trigger.EXECUTION_DONE if report.succeeded else Trigger.EXECUTION_FAILED
-        self.send(trigger, {"execution": execution.id, "report": report_json(report), **data})
+        self.send(trigger, {"execution": execution.id, "report": encode(report), **data})
         return self
 
     def to_consent(self, action: str = "deploy") -> Walk:
@@ -174,7 +167,7 @@ def plain_policy(policy: Policy) -> Mapping[str, object]:
     return policy_json(policy)
 
 
-CHILDREN = [{"cause": cause_json(Cause(kind="stall", key=f"child {n}", title="A part"))} for n in (1, 2)]
+CHILDREN = [{"cause": encode(Cause(kind="stall", key=f"child {n}", title="A part"))} for n in (1, 2)]
 
 
 def reached(phase: Phase) -> Walk:

@@ -12,16 +12,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from reasonblocks_threads.catalogue import Catalogue
+from reasonblocks_threads.codec import encode, head_json
 from reasonblocks_threads.decide import child_opens
 from reasonblocks_threads.errors import InvalidTrigger, Refused
-from reasonblocks_threads.log import cause_json, proposal_json, report_json, thread_id_of
-from reasonblocks_threads.log._head import head_json
 from reasonblocks_threads.log.limits import HEAD_BYTES
 from reasonblocks_threads.phases import HUMAN, STAGES, Addition, Phase, Stage, Trigger, inferring
 from reasonblocks_threads.policy import END_TO_END, HANDS_OFF, PLAN_THEN_REVIEW, policy_json, policy_of
 from reasonblocks_threads.rules import Rules
 from reasonblocks_threads.table import CARD_KINDS, CELLS
-from reasonblocks_threads.values import SYSTEM, Actor, Budget, Cause, Policy, Proposal, Report
+from reasonblocks_threads.values import SYSTEM, Actor, Budget, Cause, Policy, Proposal, Report, thread_id_of
 from tests.threads.pure import AGENT, CHILDREN, MARA, OPERATOR, RULES, Walk, given, reached
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
@@ -52,7 +51,7 @@ def data_of(walk: Walk, chance: Random) -> dict[str, Any]:
     confidence = chance.choice([0.9, 0.6, 0.1, 0.0, None])
     actions = [given(Stage.ACTION, action=name) for name in ("deploy", "tidy", "check", "nobody's")]
     action = chance.choice([*actions, Proposal.of_question("which service?")])
-    proposals = [proposal_json(each) for each in (given(Stage.INTENT), given(Stage.CONTEXT), action)]
+    proposals = [encode(each) for each in (given(Stage.INTENT), given(Stage.CONTEXT), action)]
     report = Report(
         succeeded=chance.random() < 0.7, partial=chance.random() < 0.3, summary="it ran",
         disposition=chance.choice(["completed", "completed", "handed_off", "decomposed"]),
@@ -68,7 +67,7 @@ def data_of(walk: Walk, chance: Random) -> dict[str, Any]:
         "stored": chance.random() < 0.2,
         "preconditions": chance.choice([[], None, [{"name": "p", "ok": False, "detail": "no"}]]),
         "execution": head.execution.id if head.execution else "x",
-        "report": report_json(report),
+        "report": encode(report),
         "children": CHILDREN,
         "rule": chance.choice(["all_of", "alternatives"]),
         "child": child,
@@ -163,9 +162,9 @@ def good(walk: Walk) -> dict[str, Any]:
     return {
         "work": "w",
         "code": "failed",
-        "proposals": [proposal_json(given(head.stage))],
+        "proposals": [encode(given(head.stage))],
         "execution": head.execution.id if head.execution else "",
-        "report": report_json(report),
+        "report": encode(report),
         "children": CHILDREN,
         "child": head.children[0].id if head.children else "",
         "phase": "done",
@@ -181,7 +180,7 @@ def test_every_cell_leads_where_the_table_has_it(phase: Phase, trigger: Trigger)
     walk = reached(phase)
     data = good(walk)
     if trigger is Trigger.EXECUTION_FAILED:
-        data["report"] = report_json(Report.failed("it broke"))
+        data["report"] = encode(Report.failed("it broke"))
     events = walk.send(trigger, data, by=who(trigger))
     if (phase, trigger) == (Phase.MONITORING, Trigger.EXECUTION_DONE):
         assert kinds(events) == ["child_ended"]
@@ -199,7 +198,7 @@ def test_a_key_of_another_thread_is_refused() -> None:
     walk = Walk()
     walk.id, walk.thread = thread_id_of("org", "other"), None
     with pytest.raises(Refused, match="belongs to the thread"):
-        walk.send(Addition.OPEN, {"org_id": "org", "cause": cause_json(walk_cause())}, by=AGENT)
+        walk.send(Addition.OPEN, {"org_id": "org", "cause": encode(walk_cause())}, by=AGENT)
 
 
 def walk_cause(**changes: Any) -> Cause:
@@ -211,21 +210,21 @@ def walk_cause(**changes: Any) -> Cause:
 )
 def test_names_that_a_store_could_not_hold_are_refused(cause: Cause) -> None:
     with pytest.raises(Refused, match="1 to 200 characters"):
-        Walk(cause=cause_json(cause))
+        Walk(cause=encode(cause))
 
 
 def test_a_persons_long_title_is_refused_and_an_agents_is_cut() -> None:
-    walk = Walk(cause=cause_json(walk_cause(title="t" * 300)))
+    walk = Walk(cause=encode(walk_cause(title="t" * 300)))
     assert walk.head.cause.title == "t" * 199 + "…"
     walk.thread = None
     with pytest.raises(Refused, match="300 characters; at most 200"):
-        walk.send(Addition.OPEN, {"org_id": "org", "cause": cause_json(walk_cause(title="t" * 300))}, by=MARA)
+        walk.send(Addition.OPEN, {"org_id": "org", "cause": encode(walk_cause(title="t" * 300))}, by=MARA)
 
 
 def test_a_thread_without_a_policy_has_the_installations() -> None:
     assert Walk(policy=END_TO_END).head.policy == END_TO_END
     walk = Walk(rules=replace(RULES, installation=PLAN_THEN_REVIEW, ancestors=(HANDS_OFF,)))
-    opening: Any = {"org_id": "org", "cause": cause_json(walk_cause())}
+    opening: Any = {"org_id": "org", "cause": encode(walk_cause())}
     walk.thread = None
     walk.send(Addition.OPEN, opening, by=AGENT)
     assert walk.head.policy == HANDS_OFF
@@ -239,17 +238,17 @@ def test_a_childs_looser_policy_is_refused_at_opening() -> None:
 @pytest.mark.parametrize("confidence", [float("nan"), 1.5, -0.1, "high"])
 def test_a_proposal_with_an_unreadable_confidence_is_refused(confidence: Any) -> None:
     with pytest.raises(Refused, match="confidence"):
-        Walk(proposals=[{**proposal_json(given(Stage.INTENT)), "confidence": confidence}])
+        Walk(proposals=[{**encode(given(Stage.INTENT)), "confidence": confidence}])
 
 
 def test_an_agent_cannot_propose_in_a_persons_name() -> None:
-    walk = Walk(proposals=[{**proposal_json(given(Stage.INTENT)), "author": "person"}])
+    walk = Walk(proposals=[{**encode(given(Stage.INTENT)), "author": "person"}])
     assert walk.head.proposals[Stage.INTENT].author == "agent"
 
 
 def test_opening_what_is_open_does_nothing() -> None:
     walk = reached(Phase.AWAITING_CONFIRMATION)
-    assert walk.send(Addition.OPEN, {"org_id": "org", "cause": cause_json(walk_cause())}, by=AGENT) == ()
+    assert walk.send(Addition.OPEN, {"org_id": "org", "cause": encode(walk_cause())}, by=AGENT) == ()
 
 
 # --- who may do it
@@ -302,7 +301,7 @@ def test_stored_proposals_are_used_without_a_call_and_still_judged() -> None:
 
 
 def test_a_persons_words_drop_the_stored_proposals_of_the_stage_and_later() -> None:
-    walk = Walk(proposals=[proposal_json(given(Stage.CONTEXT)), proposal_json(given(Stage.ACTION))])
+    walk = Walk(proposals=[encode(given(Stage.CONTEXT)), encode(given(Stage.ACTION))])
     walk.send(Trigger.BEGIN_INFERENCE)
     walk.infer()
     walk.send(Trigger.CONFIRMED, by=MARA)
@@ -320,7 +319,7 @@ def test_a_low_or_missing_confidence_asks(confidence: float | None) -> None:
     walk = Walk(policy=END_TO_END)
     walk.send(Trigger.BEGIN_INFERENCE)
     walk.send(Trigger.INFERENCE_STARTED, {"work": "w"})
-    proposal = {**proposal_json(given(Stage.INTENT)), "confidence": confidence}
+    proposal = {**encode(given(Stage.INTENT)), "confidence": confidence}
     walk.send(Trigger.INFERENCE_DONE, {"proposals": [proposal]})
     assert walk.phase is Phase.AWAITING_INTENT_CONFIRMATION
     assert walk.rows.card is not None
@@ -387,7 +386,7 @@ def test_a_question_is_never_a_consent_card() -> None:
 def test_only_the_proposal_of_an_action_asks_a_question(stage: Stage) -> None:
     walk = reached(inferring(stage))
     proposal = Proposal(stage=stage, body={"text": "it is slow", "question": "which service?"}, confidence=0.9)
-    walk.send(Trigger.INFERENCE_DONE, {"proposals": [proposal_json(proposal)]})
+    walk.send(Trigger.INFERENCE_DONE, {"proposals": [encode(proposal)]})
     assert walk.head.unreadable is None
     assert walk.phase is Phase(f"awaiting_{stage.value}_confirmation")
 
@@ -397,7 +396,7 @@ def test_only_the_proposal_of_an_action_asks_a_question(stage: Stage) -> None:
 )
 def test_an_inference_without_one_proposal_of_its_stage_is_refused(proposals: Any) -> None:
     walk = reached(Phase.INFERRING_INTENT)
-    plain = [proposal_json(each) if isinstance(each, Proposal) else each for each in proposals]
+    plain = [encode(each) if isinstance(each, Proposal) else each for each in proposals]
     with pytest.raises(Refused):
         walk.send(Trigger.INFERENCE_DONE, {"proposals": plain})
     assert walk.phase is Phase.INFERRING_INTENT
@@ -428,7 +427,7 @@ def test_a_spent_budget_refuses_the_start_of_an_inference_but_no_stored_proposal
     assert walk.phase is Phase.AWAITING_INTENT_CLARIFICATION
     assert walk.rows.card is not None
     assert walk.rows.card.problem == "the budget is spent"
-    stored = Walk(rules=rules, proposals=[proposal_json(given(Stage.INTENT))])
+    stored = Walk(rules=rules, proposals=[encode(given(Stage.INTENT))])
     stored.send(Trigger.BEGIN_INFERENCE)
     stored.send(Trigger.INFERENCE_STARTED, {"work": "w"})
     assert stored.phase is Phase.INFERRING_INTENT
@@ -600,7 +599,7 @@ def test_an_execution_that_times_out_tells_if_it_may_have_acted(started: bool, c
 
 def test_a_result_of_another_execution_is_refused() -> None:
     walk = Walk().to_executing("tidy")
-    report = report_json(Report.ok())
+    report = encode(Report.ok())
     with pytest.raises(Refused, match="is not the present execution"):
         walk.send(Trigger.EXECUTION_DONE, {"execution": f"{walk.id}.x1", "report": report})
     assert walk.phase is Phase.EXECUTING
@@ -632,7 +631,7 @@ def test_a_late_result_of_a_closed_execution_is_only_noted() -> None:
     assert kinds(events) == ["cancel_requested", "force_closed", "phase_changed"]
     assert execution is not None
     with pytest.raises(InvalidTrigger):
-        walk.send(Trigger.EXECUTION_DONE, {"execution": execution.id, "report": report_json(Report.ok())})
+        walk.send(Trigger.EXECUTION_DONE, {"execution": execution.id, "report": encode(Report.ok())})
     walk.send(Addition.LATE_REPORT, {"what": "execution", "detail": "it worked"})
     assert walk.phase is Phase.DISMISSED
 
@@ -685,7 +684,7 @@ def test_children_share_the_budget_that_is_left() -> None:
         opened = Walk(key=each["cause"]["key"], rules=above, policy=policy_of(each["policy"]), **without_policy(each))
         assert opened.head.parent == walk.id
         assert opened.id == child.id
-    more = walk.command(Addition.CHILDREN, {"children": [{"cause": cause_json(walk_cause(key="later"))}]}, SYSTEM)
+    more = walk.command(Addition.CHILDREN, {"children": [{"cause": encode(walk_cause(key="later"))}]}, SYSTEM)
     assert child_opens(walk.head, more, walk.rules)[0]["policy"]["budget"]["calls"] == 0
 
 
@@ -700,7 +699,7 @@ def without_policy(opening: Any) -> dict[str, Any]:
 def test_children_never_have_more_than_their_parent(count: int, calls: int, tokens: int, usd: float) -> None:
     policy = replace(END_TO_END, budget=Budget(calls=calls, tokens=tokens, usd=usd))
     walk = Walk(policy=policy, rules=replace(RULES, installation=policy))
-    children = [{"cause": cause_json(walk_cause(key=str(n)))} for n in range(count)]
+    children = [{"cause": encode(walk_cause(key=str(n)))} for n in range(count)]
     opens = child_opens(walk.head, walk.command(Trigger.DECOMPOSED, {"children": children}, SYSTEM), walk.rules)
     walk.send(Trigger.DECOMPOSED, {"children": children})
     budgets = [each["policy"]["budget"] for each in opens]
@@ -712,9 +711,9 @@ def test_children_never_have_more_than_their_parent(count: int, calls: int, toke
 
 def test_what_children_may_not_be() -> None:
     twice = [CHILDREN[0], CHILDREN[0]]
-    many = [{"cause": cause_json(walk_cause(key=str(n)))} for n in range(51)]
-    looser = [{"cause": cause_json(walk_cause(key="c")), "policy": policy_json(END_TO_END)}]
-    itself = [{"cause": cause_json(walk_cause())}]
+    many = [{"cause": encode(walk_cause(key=str(n)))} for n in range(51)]
+    looser = [{"cause": encode(walk_cause(key="c")), "policy": policy_json(END_TO_END)}]
+    itself = [{"cause": encode(walk_cause())}]
     for children, why in (
         ([], "1 to 50"), (many, "1 to 50"), (twice, "different key"), (itself, "different key"), (looser, "looser"),
     ):  # fmt: skip

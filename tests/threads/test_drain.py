@@ -27,10 +27,10 @@ from reasonblocks_threads import (
     Threads,
     Work,
 )
+from reasonblocks_threads.codec import encode
 from reasonblocks_threads.engine import Engine
 from reasonblocks_threads.engine._drain import LEASES_S, MOST, back_off
 from reasonblocks_threads.engine.lost import NOTIFIES_LOST, _take_away
-from reasonblocks_threads.log import report_json
 from reasonblocks_threads.phases import Addition, Trigger
 from reasonblocks_threads.ports import Reading, Store, Writing
 from reasonblocks_threads.stores import open_store
@@ -129,7 +129,7 @@ def test_an_execution_that_has_begun_in_time_keeps_its_work(driver: Driver) -> N
     started = {"execution": f"{thread.id}.x{thread.entered}", "hash": thread.approved.hash, "deadline_at": 9e9}
     assert driver.threads._engine.report(work, Addition.EXECUTION_STARTED, started) is not None
     _take_away(driver.threads._engine, work)  # by a process that read the thread a moment before
-    report = {"execution": started["execution"], "report": report_json(Report.ok("done"))}
+    report = {"execution": started["execution"], "report": encode(Report.ok("done"))}
     assert driver.threads._engine.report(work, Trigger.EXECUTION_DONE, report) is not None
     assert driver.get(thread.id).phase is Phase.DONE
 

@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from reasonblocks_threads.catalogue import Catalogue
+from reasonblocks_threads.codec import encode
 from reasonblocks_threads.entry import entry
-from reasonblocks_threads.log import cause_json
 from reasonblocks_threads.phases import STAGES, Addition, Phase, Trigger, WorkKind, inferring
 from reasonblocks_threads.table import CARD_KINDS
 from reasonblocks_threads.values import Cause, NewWork, Report, Rows
@@ -180,6 +180,6 @@ def test_an_execution_of_an_action_that_left_the_catalogue_still_times_out() -> 
 
 
 def test_evidence_alone_moves_no_timer() -> None:
-    walk = Walk(cause=cause_json(Cause(kind="stall", key="k", title="t")))
-    walk.send(Addition.EVIDENCE, {"items": [{"id": "e"}], "run": "live"}, by=AGENT)
+    walk = Walk(cause=encode(Cause(kind="stall", key="k", title="t")))
+    walk.send(Addition.EVIDENCE, {"items": [{"id": "e", "label": "l"}], "run": "live"}, by=AGENT)
     assert walk.rows == Rows()

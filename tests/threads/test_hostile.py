@@ -7,13 +7,14 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 import pytest
 
-from reasonblocks_threads import Budget, Card, Cause, Policy, Proposal, Refused, Stage, Threads
+from reasonblocks_threads import Budget, Card, Cause, Evidence, Policy, Proposal, Refused, Stage, Threads
 from reasonblocks_threads.errors import StoreUnavailable
 from tests.threads.driver import ASK_ALL, MARA, Clock, Driver
 
@@ -58,6 +59,24 @@ def test_data_that_is_no_json_is_refused(driver: Driver, value: Any) -> None:
         driver.threads.open(Cause(kind="c", key="a", title=value))
 
     assert driver.threads.list(live=False) == ()
+
+
+@pytest.mark.parametrize("value", [b"x", {"x"}, bytearray(b"x"), 1, True])
+def test_bytes_sets_and_numbers_are_no_texts(driver: Driver, value: Any) -> None:
+    thread = driver.reach("awaiting_confirmation")
+    version = thread.version
+
+    with pytest.raises(Refused):
+        driver.threads.note(thread.id, value, by=MARA)
+    with pytest.raises(Refused):
+        driver.threads.add_evidence(thread.id, Evidence(id=value, label="l"))
+    with pytest.raises(Refused):
+        driver.open("another", proposals=[replace(Proposal.of_intent("t", confidence=0.9), author=value)])
+    with pytest.raises(Refused):
+        driver.answer(thread.id, "redirect", text=value)
+
+    assert driver.get(thread.id).version == version
+    assert len(driver.threads.list(live=False)) == 1
 
 
 def test_countless_references_of_a_proposal_are_cut_at_once(driver: Driver) -> None:

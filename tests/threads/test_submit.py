@@ -23,7 +23,6 @@ from reasonblocks_threads import (
     Trigger,
 )
 from reasonblocks_threads.engine import Engine
-from reasonblocks_threads.log import thread_id_of
 from reasonblocks_threads.phases import Addition
 from reasonblocks_threads.ports import Writing
 from reasonblocks_threads.values import (
@@ -35,6 +34,7 @@ from reasonblocks_threads.values import (
     ExpectVersion,
     ExpectWork,
     Work,
+    thread_id_of,
 )
 from tests.threads.driver import MARA, Driver
 

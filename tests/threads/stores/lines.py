@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reasonblocks_threads.log import cause_json, fold, thread_id_of
+from reasonblocks_threads.codec import encode
+from reasonblocks_threads.log import fold
 from reasonblocks_threads.phases import AnswerName, CardKind, Phase, Stage
 from reasonblocks_threads.policy import policy_json
 from reasonblocks_threads.ports import Known, Store
@@ -22,6 +23,7 @@ from reasonblocks_threads.values import (
     Thread,
     ThreadEvent,
     Work,
+    thread_id_of,
 )
 
 NO_ROWS = Rows()
@@ -59,7 +61,7 @@ def opening(
     """Return the first line of a thread."""
     found = Cause(**{"kind": "proposal", "key": key, "title": f"About {key}", **cause})
     data: dict[str, Any] = {
-        "org_id": org_id, "cause": cause_json(found), "policy": policy_json(Policy()), "proposals": [],
+        "org_id": org_id, "cause": encode(found), "policy": policy_json(Policy()), "proposals": [],
         "parent": parent, "ancestors": [], "rule": "all_of", "follows": None, "run": "unknown",
     }  # fmt: skip
     return following(None, ("thread_opened", data), id=thread_id_of(org_id, key), at=at)

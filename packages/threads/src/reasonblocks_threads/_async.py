@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine
+from functools import partial, wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from reasonblocks.concurrency.workers import in_daemon
 
-from ._wiring import DEFAULT, Database
-from .catalogue import Action
-from .engine import Finding, Worker
-from .engine.answering import ChildAnswers
-from .phases import AnswerName, Phase, RunStatus, Stage
-from .ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier
-from .threads import AGENT, LOOKS_S, Threads, action_has_ended
-from .values import Actor, Card, Cause, Evidence, Policy, Proposal, Thread, ThreadEvent
+from .engine import Worker
+from .threads import LOOKS_S, Threads, action_has_ended
+from .values import Thread
 
 if TYPE_CHECKING:
     from reasonblocks.ports import Mailbox, TelemetrySink
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Quiet(Threads):
@@ -31,151 +29,57 @@ class _Quiet(Threads):
         return
 
 
+def _in_thread(
+    method: Callable[Concatenate[Threads, P], R],
+) -> Callable[Concatenate[AsyncThreads, P], Coroutine[Any, Any, R]]:
+    """Return the async version of a method of `Threads`, with its parameters, types and docstring."""
+
+    @wraps(method)
+    async def call(self: AsyncThreads, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await in_daemon(partial(method, self.sync, *args, **kwargs))
+
+    return call
+
+
+def _like(
+    init: Callable[Concatenate[Threads, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[AsyncThreads, P], None]]:
+    """Return a decorator that gives an `__init__` the parameters of another one."""
+    return wraps(init)
+
+
 class AsyncThreads:
     """`Threads` with async methods that never block the event loop. A cancelled call is abandoned, but may take effect.
 
     `worker`, `sink` and `mailbox` are not async. `sync` is the `Threads` that does the work.
     """
 
-    def __init__(
-        self,
-        database: Database = DEFAULT,
-        *,
-        actions: Iterable[Action] = (),
-        policy: Policy | None = None,
-        inferencer: Inferencer | None = None,
-        cleaners: Iterable[Cleaner] = (),
-        notifier: Notifier | None = None,
-        org_id: str = "default",
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.sync: Threads = _Quiet(
-            database,
-            actions=actions,
-            policy=policy,
-            inferencer=inferencer,
-            cleaners=cleaners,
-            notifier=notifier,
-            org_id=org_id,
-            clock=clock,
-        )
+    sync: Threads
 
-    async def open(
-        self,
-        cause: Cause,
-        *,
-        proposals: Sequence[Proposal] = (),
-        policy: Policy | None = None,
-        children: Sequence[Cause] = (),
-        rule: Literal["all_of", "alternatives"] = "all_of",
-        parent: str | None = None,
-        follows: str | None = None,
-        supersedes: str | None = None,
-        by: Actor = AGENT,
-        run: RunStatus = "unknown",
-    ) -> Thread:
-        return await in_daemon(
-            partial(
-                self.sync.open,
-                cause,
-                proposals=proposals,
-                policy=policy,
-                children=children,
-                rule=rule,
-                parent=parent,
-                follows=follows,
-                supersedes=supersedes,
-                by=by,
-                run=run,
-            )
-        )
+    @_like(Threads.__init__)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.sync = _Quiet(*args, **kwargs)
 
-    async def answer(
-        self,
-        card: Card | str,
-        what: AnswerName,
-        *,
-        by: Actor,
-        text: str | None = None,
-        parameters: Mapping[str, object] | None = None,
-        action: str | None = None,
-        to: str | None = None,
-        stage: Stage | str | None = None,
-        reason: str | None = None,
-        until: float | None = None,
-    ) -> Thread:
-        return await in_daemon(
-            partial(
-                self.sync.answer,
-                card,
-                what,
-                by=by,
-                text=text,
-                parameters=parameters,
-                action=action,
-                to=to,
-                stage=stage,
-                reason=reason,
-                until=until,
-            )
-        )
-
-    async def answer_children(self, parent_id: str, what: AnswerName, *, by: Actor) -> ChildAnswers:
-        return await in_daemon(lambda: self.sync.answer_children(parent_id, what, by=by))
-
-    async def dismiss(self, id: str, *, by: Actor, reason: str = "") -> Thread:
-        return await in_daemon(lambda: self.sync.dismiss(id, by=by, reason=reason))
-
-    async def take_over(self, id: str, *, by: Actor, to: str, reason: str = "") -> Thread:
-        return await in_daemon(lambda: self.sync.take_over(id, by=by, to=to, reason=reason))
-
-    async def cancel(self, id: str, *, by: Actor) -> Thread:
-        return await in_daemon(lambda: self.sync.cancel(id, by=by))
-
-    async def note(self, id: str, text: str, *, by: Actor) -> Thread:
-        return await in_daemon(lambda: self.sync.note(id, text, by=by))
-
-    async def set_policy(self, id: str, policy: Policy, *, by: Actor) -> Thread:
-        return await in_daemon(lambda: self.sync.set_policy(id, policy, by=by))
-
-    async def add_evidence(
-        self, id: str, *evidence: Evidence, by: Actor = AGENT, run: RunStatus | None = None
-    ) -> Thread:
-        return await in_daemon(lambda: self.sync.add_evidence(id, *evidence, by=by, run=run))
-
-    async def resolve(self, id: str, reason: str) -> Thread:
-        return await in_daemon(lambda: self.sync.resolve(id, reason))
-
-    async def erase(self, id: str, *, by: Actor) -> int:
-        return await in_daemon(lambda: self.sync.erase(id, by=by))
-
-    async def get(self, id: str) -> Thread:
-        return await in_daemon(lambda: self.sync.get(id))
-
-    async def log(self, id: str, *, after: int = 0, limit: int = 10_000) -> tuple[ThreadEvent, ...]:
-        return await in_daemon(lambda: self.sync.log(id, after=after, limit=limit))
-
-    async def list(
-        self,
-        *,
-        live: bool = True,
-        run_id: str | None = None,
-        phase: Phase | str | None = None,
-        parent: str | None = None,
-        limit: int = 100,
-    ) -> tuple[Listed, ...]:
-        return await in_daemon(
-            lambda: self.sync.list(live=live, run_id=run_id, phase=phase, parent=parent, limit=limit)
-        )
-
-    async def cards(self, *, run_id: str | None = None, deferred: bool = False, limit: int = 100) -> tuple[Card, ...]:
-        return await in_daemon(lambda: self.sync.cards(run_id=run_id, deferred=deferred, limit=limit))
-
-    async def card(self, id: str) -> ClosedCard:
-        return await in_daemon(lambda: self.sync.card(id))
-
-    async def feed(self, after: int = 0, limit: int = 1_000) -> tuple[ThreadEvent, ...]:
-        return await in_daemon(lambda: self.sync.feed(after, limit))
+    open = _in_thread(Threads.open)
+    answer = _in_thread(Threads.answer)
+    answer_children = _in_thread(Threads.answer_children)
+    dismiss = _in_thread(Threads.dismiss)
+    take_over = _in_thread(Threads.take_over)
+    cancel = _in_thread(Threads.cancel)
+    note = _in_thread(Threads.note)
+    set_policy = _in_thread(Threads.set_policy)
+    add_evidence = _in_thread(Threads.add_evidence)
+    resolve = _in_thread(Threads.resolve)
+    erase = _in_thread(Threads.erase)
+    get = _in_thread(Threads.get)
+    log = _in_thread(Threads.log)
+    list = _in_thread(Threads.list)
+    cards = _in_thread(Threads.cards)
+    card = _in_thread(Threads.card)
+    feed = _in_thread(Threads.feed)
+    drain = _in_thread(Threads.drain)
+    doctor = _in_thread(Threads.doctor)
+    close = _in_thread(Threads.close)
 
     async def wait(self, id: str, timeout: float, *, until: Callable[[Thread], bool] = action_has_ended) -> Thread:
         """Return the thread once `until(thread)` holds (default: the action has ended), or after `timeout` seconds."""
@@ -188,12 +92,6 @@ class AsyncThreads:
             thread = await in_daemon(partial(self.sync._newer, thread))
         return thread
 
-    async def drain(self, *, limit: int | None = None) -> int:
-        return await in_daemon(lambda: self.sync.drain(limit=limit))
-
-    async def doctor(self, *, repair: bool = False) -> tuple[Finding, ...]:
-        return await in_daemon(lambda: self.sync.doctor(repair=repair))
-
     def worker(self, *, threads: int = 1) -> Worker:
         return self.sync.worker(threads=threads)
 
@@ -202,9 +100,6 @@ class AsyncThreads:
 
     def mailbox(self) -> Mailbox:
         return self.sync.mailbox()
-
-    async def close(self) -> None:
-        await in_daemon(self.sync.close)
 
     async def __aenter__(self) -> AsyncThreads:
         return self

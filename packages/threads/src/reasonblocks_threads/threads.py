@@ -12,6 +12,7 @@ from reasonblocks.exceptions import ConfigError
 
 from ._wiring import DEFAULT, Database, wired
 from .catalogue import Action
+from .codec import encode
 from .engine import Finding, Worker
 from .engine.answering import ChildAnswers, Given, command_of
 from .engine.doctor import Doctor
@@ -19,7 +20,6 @@ from .engine.opening import A_POLICY, AN_ACTOR, Opening, check, open_thread
 from .engine.submit import card_closed
 from .errors import CardClosed, Refused, StoreUnavailable, UnknownCard, UnknownThread
 from .handlers import withdraw_letter
-from .log import evidence_json
 from .phases import Addition, AnswerName, Phase, RunStatus, Stage, Trigger
 from .policy import policy_json
 from .ports import Cleaner, ClosedCard, Inferencer, Listed, Notifier, Reading
@@ -217,7 +217,7 @@ class Threads:
         """Add evidence, or set the status of the run."""
         for each in evidence:
             check("evidence", each, Evidence, "must be Evidence")
-        data: dict[str, Any] = {"items": [evidence_json(each) for each in evidence]}
+        data: dict[str, Any] = {"items": [encode(each) for each in evidence]}
         return self._add(id, Addition.EVIDENCE, data | ({"run": run} if run is not None else {}), by)
 
     def resolve(self, id: str, reason: str) -> Thread:

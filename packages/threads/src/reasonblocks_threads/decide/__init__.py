@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ..errors import InvalidTrigger, ReadOnly, Refused
-from ..log import Malformed
 from ..phases import HUMAN, Addition, Trigger
 from ..rules import Rules
 from ..table import CELLS, possible
-from ..values import Command, Thread, ThreadEvent
+from ..values import Command, Malformed, Thread, ThreadEvent
 from ._additions import ADDITIONS, AFTER_THE_END, OF_A_PERSON, OF_THE_SYSTEM
 from ._children import child_opens as child_opens
 from ._children import opened

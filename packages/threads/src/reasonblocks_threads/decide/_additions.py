@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ..log.folding import RUNS
+from .. import codec
+from ..codec import encode
 from ..log.limits import SUMMARY_CHARS
-from ..log.plain import evidence_json, evidence_of, items, number, one_of, text
 from ..phases import Addition, Phase
 from ..policy import looser_axes, policy_json, strictest
 from ._children import checked_policy, newest, opened_children
@@ -29,11 +29,11 @@ def _children(draft: Draft) -> None:
 
 def _evidence(draft: Draft) -> None:
     known = {*draft.thread.evidence}
-    new = [each for each in newest(map(evidence_of, items(draft.data, "items"))) if each not in known]
-    run = one_of(draft.data, "run", RUNS, draft.thread.run)
+    new = [each for each in newest(codec.evidence(draft.data, "items")) if each not in known]
+    run = codec.run(draft.data, "run", draft.thread.run)
     if not new and run == draft.thread.run:
         return
-    data: dict[str, object] = {"items": [evidence_json(each) for each in new]}
+    data: dict[str, object] = {"items": [encode(each) for each in new]}
     if run != draft.thread.run:
         data["run"] = run
     draft.add("evidence_added", data)
@@ -44,7 +44,7 @@ def _note(draft: Draft) -> None:
 
 
 def _defer(draft: Draft) -> None:
-    until, now = number(draft.data, "until"), draft.command.at
+    until, now = codec.number(draft.data, "until"), draft.command.at
     if not draft.thread.phase.waits:
         raise draft.refused("no card is open, so there is nothing to put off")
     if not now < until <= now + DEFER_S:
@@ -77,12 +77,12 @@ def _cancel(draft: Draft) -> None:
 
 def _execution_started(draft: Draft) -> None:
     present, approved = draft.thread.execution, draft.thread.approved
-    id, wanted = text(draft.data, "execution"), text(draft.data, "hash")
+    id, wanted = codec.text(draft.data, "execution"), codec.text(draft.data, "hash")
     if draft.thread.phase is not Phase.EXECUTING or present is None or present.id != id:
         raise draft.refused(f"{id!r} is not the present execution")
     if approved is None or wanted != approved.hash:
         raise draft.refused(f"the hash {wanted!r} is not the approved one")
-    deadline_at = number(draft.data, "deadline_at")
+    deadline_at = codec.number(draft.data, "deadline_at")
     if present.started_at:
         return
     if present.cancel_requested:
@@ -98,20 +98,20 @@ def _execution_started(draft: Draft) -> None:
 
 
 def _late_report(draft: Draft) -> None:
-    detail = shortened(text(draft.data, "detail", ""), SUMMARY_CHARS)
-    data: dict[str, object] = {"what": shortened(text(draft.data, "what"), WHAT_CHARS), "detail": detail}
+    detail = shortened(codec.words(draft.data, "detail"), SUMMARY_CHARS)
+    data: dict[str, object] = {"what": shortened(codec.text(draft.data, "what"), WHAT_CHARS), "detail": detail}
     if (call := draft.call()) is not None:
         data["call"] = call
     draft.add("late_report", data)
 
 
 def _work_dead(draft: Draft) -> None:
-    found = {name: shortened(text(draft.data, name, ""), SUMMARY_CHARS) for name in ("work", "kind", "error")}
+    found = {name: shortened(codec.words(draft.data, name), SUMMARY_CHARS) for name in ("work", "kind", "error")}
     draft.add("work_dead", {**found})
 
 
 def _reconciled(draft: Draft) -> None:
-    draft.add("reconciled", {"what": shortened(text(draft.data, "what"), SUMMARY_CHARS)})
+    draft.add("reconciled", {"what": shortened(codec.text(draft.data, "what"), SUMMARY_CHARS)})
 
 
 ADDITIONS: Mapping[Addition, Callable[[Draft], None]] = MappingProxyType(

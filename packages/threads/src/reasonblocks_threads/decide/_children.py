@@ -10,9 +10,9 @@ from typing import Any
 from reasonblocks.util.text import bounded
 from reasonblocks.util.text import size as text_size
 
+from .. import codec
+from ..codec import encode, size
 from ..errors import Refused
-from ..log import thread_id_of
-from ..log.folding import RULES, RUNS
 from ..log.limits import (
     CHILDREN,
     DEPTH,
@@ -26,23 +26,22 @@ from ..log.limits import (
     POLICY_BYTES,
     TITLE_CHARS,
 )
-from ..log.plain import (
-    JSON,
-    Malformed,
-    cause_json,
-    cause_of,
-    items,
-    mapping,
-    maybe_text,
-    one_of,
-    proposal_json,
-    size,
-    text,
-)
 from ..phases import Stage
 from ..policy import looser_axes, policy_json, policy_of
 from ..rules import Rules
-from ..values import Budget, Cause, Command, Evidence, Policy, Thread, ThreadEvent, digest
+from ..values import (
+    JSON,
+    Budget,
+    Cause,
+    Command,
+    Evidence,
+    Malformed,
+    Policy,
+    Thread,
+    ThreadEvent,
+    digest,
+    thread_id_of,
+)
 from ._draft import Draft, clean, event_of, shortened, usable
 
 USD_DIGITS = 6
@@ -53,34 +52,34 @@ MOST_USD = 1e6
 def opened(command: Command, rules: Rules) -> tuple[ThreadEvent, ...]:
     """Return the first event of a new thread."""
     data = command.data
-    org_id, cause = text(data, "org_id"), _cause(data.get("cause"), command)
+    org_id, cause = codec.text(data, "org_id"), _cause(data, command)
     _check_name("organisation", org_id)
-    _check_name("predecessor", maybe_text(data, "follows"))
+    _check_name("predecessor", codec.maybe_text(data, "follows"))
     wanted = thread_id_of(org_id, cause.key)
     if command.thread_id != wanted:
         raise Malformed(f"the key {cause.key!r} belongs to the thread {wanted!r}")
-    ancestors = [text({"ancestor": each}, "ancestor") for each in items(data, "ancestors")]
-    parent = maybe_text(data, "parent")
+    ancestors = [*codec.texts(data, "ancestors")]
+    parent = codec.maybe_text(data, "parent")
     if ancestors[:1] != ([] if parent is None else [parent]) or len(ancestors) > DEPTH:
         raise Malformed(
             f"the parent is {parent!r} and the ancestors are {ancestors!r}; valid: at most {DEPTH}, the parent first"
         )
     first = {
         "org_id": org_id,
-        "cause": cause_json(cause),
+        "cause": encode(cause),
         "policy": policy_json(_policy_at_opening(data, rules)),
         "proposals": _proposals(command),
         "parent": parent,
         "ancestors": ancestors,
-        "rule": one_of(data, "rule", RULES, "all_of"),
-        "follows": maybe_text(data, "follows"),
-        "run": one_of(data, "run", RUNS, "unknown"),
+        "rule": codec.rule(data, "rule", "all_of"),
+        "follows": codec.maybe_text(data, "follows"),
+        "run": codec.run(data, "run", "unknown"),
     }
     return (event_of(command, 1, "thread_opened", first),)
 
 
-def _cause(value: object, command: Command) -> Cause:
-    cause = cause_of(value)
+def _cause(data: Mapping[str, Any], command: Command) -> Cause:
+    cause = codec.cause(data, "cause")
     for name in ("kind", "key", "family", "run_id"):
         _check_name(f"cause's {name}", getattr(cause, name))
     title = cause.title.strip() or cause.key
@@ -130,7 +129,7 @@ def _policy_at_opening(data: Mapping[str, Any], rules: Rules) -> Policy:
 
 def checked_policy(value: object) -> Policy:
     """Return the policy of plain JSON. Raises `Malformed` if an axis is missing or unreadable."""
-    data = mapping(value, "the policy")
+    data = codec.mapping.of(value, "the policy")
     policy = policy_of(data)
     plain = policy_json(policy)
     if wrong := [axis for axis in {**plain, **data} if axis not in plain or _sorted(data.get(axis)) != plain[axis]]:
@@ -147,14 +146,13 @@ def _sorted(value: object) -> object:
 
 
 def _proposals(command: Command) -> list[JSON]:
-    given = items(command.data, "proposals")
+    given = codec.proposals(command.data, "proposals")
     found: dict[Stage, JSON] = {}
-    for value in given:
-        proposal = usable(value)
+    for proposal in map(usable, given):
         if proposal.author in ("person", "operator") and not command.actor.is_human:
             proposal = replace(proposal, author=command.actor.kind)
         id = f"{command.thread_id}.p1.{proposal.stage.value}"
-        found[proposal.stage] = proposal_json(replace(proposal, id=id))
+        found[proposal.stage] = encode(replace(proposal, id=id))
     if len(found) < len(given):
         raise Malformed("each stage may have only one proposal")
     return [*found.values()]
@@ -176,7 +174,7 @@ def opened_children(draft: Draft) -> JSON:
         }
         for each in opens
     ]
-    rule = one_of(draft.data, "rule", RULES, draft.thread.rule)
+    rule = codec.rule(draft.data, "rule", draft.thread.rule)
     return {"children": children, "rule": rule, "budget": carved}
 
 
@@ -193,7 +191,7 @@ def child_opens(thread: Thread, command: Command, rules: Rules) -> tuple[JSON, .
 
 
 def _child_opens(thread: Thread, command: Command, rules: Rules) -> tuple[JSON, ...]:
-    given = [mapping(each, "a child") for each in items(command.data, "children")]
+    given = codec.mappings(command.data, "children")
     most = CHILDREN - len(thread.children)
     if not 1 <= len(given) <= most:
         raise Malformed(f"it has {len(given)} children; valid: 1 to {most}")
@@ -208,21 +206,21 @@ def _child_opens(thread: Thread, command: Command, rules: Rules) -> tuple[JSON, 
 
 
 def _child(thread: Thread, data: Mapping[str, Any], command: Command, rules: Rules) -> JSON:
-    cause, above = _cause(data.get("cause"), command), rules.in_force(thread)
+    cause, above = _cause(data, command), rules.in_force(thread)
     policy = above if data.get("policy") is None else checked_policy(data["policy"])
     if loose := [axis for axis in looser_axes(policy, above) if not axis.startswith("budget.")]:
         raise Malformed(f"the child {cause.key!r} may not be looser than its parent, but it is in {', '.join(loose)}")
     same_run = thread.run if cause.run_id == thread.cause.run_id else "unknown"
     return {
         "org_id": thread.org_id,
-        "cause": cause_json(cause),
+        "cause": encode(cause),
         "policy": policy_json(policy),
-        "proposals": items(data, "proposals"),
+        "proposals": [*codec.items(data, "proposals")],
         "parent": thread.id,
         "ancestors": [thread.id, *thread.ancestors],
         "rule": "all_of",
-        "follows": maybe_text(data, "follows"),
-        "run": one_of(data, "run", RUNS, same_run),
+        "follows": codec.maybe_text(data, "follows"),
+        "run": codec.run(data, "run", same_run),
     }
 
 

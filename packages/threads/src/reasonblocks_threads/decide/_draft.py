@@ -10,7 +10,9 @@ from typing import Any
 from reasonblocks.util.text import cut, whole
 from reasonblocks.util.text import size as text_size
 
+from .. import codec
 from ..catalogue import Bound
+from ..codec import size
 from ..errors import Refused
 from ..log.limits import (
     ACTION_BYTES,
@@ -24,10 +26,9 @@ from ..log.limits import (
     TEXT_CHARS,
     fact_size,
 )
-from ..log.plain import JSON, Malformed, cost, count, mapping, proposal_of, size, text
 from ..phases import Phase, Stage
 from ..rules import Rules
-from ..values import Actor, Command, EventKind, Fact, Proposal, Thread, ThreadEvent
+from ..values import JSON, Actor, Command, EventKind, Fact, Malformed, Proposal, Thread, ThreadEvent
 
 ELLIPSIS_BYTES = 3
 
@@ -87,7 +88,7 @@ class Draft:
 
     def words(self, name: str, *, needed: bool = False, chars: int = TEXT_CHARS) -> str:
         """Return a text of the command, without white space around it; too long a person's is refused, others cut."""
-        found = clean(text(self.data, name, "")).strip()
+        found = clean(codec.words(self.data, name)).strip()
         if needed and not found:
             raise self.refused(f"it needs the field {name!r}")
         if len(found) <= chars:
@@ -110,12 +111,12 @@ class Draft:
         """Return the costs of the command's inference, if it has any."""
         if self.data.get("call") is None:
             return None
-        call = mapping(self.data["call"], "the call")
+        call = codec.mapping(self.data, "call")
         return {
-            "id": text(call, "id")[-CALL_CHARS:],
-            "tokens": count(call, "tokens"),
-            "usd": cost(call, "usd"),
-            "calls": count(call, "calls", 1),
+            "id": codec.text(call, "id")[-CALL_CHARS:],
+            "tokens": codec.count(call, "tokens", 0),
+            "usd": codec.cost(call, "usd", 0.0),
+            "calls": codec.count(call, "calls", 1),
         }
 
 
@@ -140,9 +141,8 @@ def shortened(words: str, chars: int, limit: int | None = None) -> str:
     return (start if limit is None else cut(start, limit - ELLIPSIS_BYTES)) + "…"
 
 
-def usable(value: object) -> Proposal:
+def usable(proposal: Proposal) -> Proposal:
     """Return a proposal within the limits. Raises `Malformed` for one that cannot be cut."""
-    proposal = proposal_of(value)
     refs = list(proposal.refs[:REFS_BYTES])
     while refs and size(refs) > REFS_BYTES:
         refs.pop()

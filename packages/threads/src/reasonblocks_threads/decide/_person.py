@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 from reasonblocks.util.text import size as text_size
 
+from .. import codec
 from ..catalogue import Bound
+from ..codec import encode, size
 from ..log import redirect_words
 from ..log.limits import PERSON_CHARS, PROPOSAL_BYTES, PROPOSAL_CHARS
-from ..log.plain import mapping, member, plain, proposal_json, size, text
 from ..phases import STAGES, Phase, Stage, Trigger
-from ..values import Proposal
+from ..values import Proposal, plain
 from ._draft import Draft, shortened
 
 PERSON = "person"
@@ -42,7 +43,7 @@ def _edited(draft: Draft) -> None:
     if (taken := text_size(words)) > PROPOSAL_BYTES:
         raise draft.refused(f"the text has {taken:,} bytes; at most {PROPOSAL_BYTES:,}: shorten it")
     proposal = Proposal(id=draft.proposal_id(), stage=stage, body={"text": words}, confidence=1.0, author=PERSON)
-    draft.add("corrected", {"stage": stage.value, "proposal": proposal_json(proposal), "text": words})
+    draft.add("corrected", {"stage": stage.value, "proposal": encode(proposal), "text": words})
     draft.move(Phase.AWAITING_INFERENCE, stage=after(stage))
 
 
@@ -54,7 +55,7 @@ def _edit_action(draft: Draft) -> None:
     if name is None:
         raise draft.refused("the proposal names no action: choose one")
     same = name == before.body.get("action")
-    present = mapping(before.body.get("parameters", {}), "the parameters") if same else {}
+    present = codec.mapping(before.body, "parameters", {}) if same else {}
     words = draft.words("text")
     if same and not given and not words:
         raise draft.refused("it changes nothing: change a parameter, or choose another action")
@@ -63,7 +64,7 @@ def _edit_action(draft: Draft) -> None:
     told = f"{name}: {json.dumps(changed, ensure_ascii=False, sort_keys=True)}"
     said = shortened(told, CHANGE_CHARS)
     said = draft.fact(f"{words} ({said})" if words else said, Stage.ACTION)
-    draft.add("corrected", {"stage": Stage.ACTION.value, "proposal": proposal_json(proposal), "text": said})
+    draft.add("corrected", {"stage": Stage.ACTION.value, "proposal": encode(proposal), "text": said})
     draft.move(Phase.AWAITING_CONFIRMATION)
 
 
@@ -81,7 +82,7 @@ def _target(draft: Draft) -> Stage:
     present = draft.thread.stage
     if draft.data.get("redirect_to") is None:
         return present
-    stage = member(draft.data, "redirect_to", Stage)
+    stage = codec.stage(draft.data, "redirect_to")
     if STAGES.index(stage) > STAGES.index(present):
         raise draft.refused(f"redirect_to is {stage.value!r}, but the thread is only at the stage {present.value!r}")
     return stage
@@ -110,7 +111,7 @@ def _provided(draft: Draft) -> None:
         draft.add("provided", {"stage": stage.value, "text": words})
     if picks:
         proposal = _by_person(draft, draft.data.get("action"), draft.data.get("parameters") or {})
-        draft.add("picked", {"proposal": proposal_json(proposal)})
+        draft.add("picked", {"proposal": encode(proposal)})
         draft.move(Phase.AWAITING_CONFIRMATION)
     else:
         draft.move(Phase.AWAITING_INFERENCE, stage=stage)
@@ -118,7 +119,7 @@ def _provided(draft: Draft) -> None:
 
 def _execute(draft: Draft) -> None:
     """Approve exactly the action that the hash names."""
-    proposal, wanted = draft.open_proposal(), text(draft.data, "hash", "")
+    proposal, wanted = draft.open_proposal(), codec.words(draft.data, "hash")
     bound = draft.bind(proposal.body.get("action"), proposal.body.get("parameters", {}))
     if not isinstance(bound, Bound):
         raise draft.refused(f"{bound}; edit it, or redirect it")

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from .. import codec
 from ..catalogue import ActionSpec, Bound
+from ..codec import encode, size
 from ..log.limits import (
     OUTPUT_BYTES,
     PERSON_BYTES,
@@ -14,7 +16,6 @@ from ..log.limits import (
     SUMMARY_BYTES,
     SUMMARY_CHARS,
 )
-from ..log.plain import flag, items, mapping, member, proposal_json, report_json, report_of, size, text
 from ..phases import STAGES, Phase, Stage, Trigger, clarification, inferring
 from ..policy import judge
 from ..values import GRADES, EventKind, Execution, Grade, Proposal, Report
@@ -59,23 +60,23 @@ def _inference_failed(draft: Draft) -> None:
 
 
 def _problem(draft: Draft, code: str) -> dict[str, object]:
-    detail = shortened(text(draft.data, "detail", ""), 300, 600)
-    return {"code": shortened(text(draft.data, "code", code) or code, CODE_CHARS, CODE_CHARS), "detail": detail}
+    detail = shortened(codec.words(draft.data, "detail"), 300, 600)
+    return {"code": shortened(codec.words(draft.data, "code") or code, CODE_CHARS, CODE_CHARS), "detail": detail}
 
 
 def _inference_done(draft: Draft) -> None:
     """Judge the proposal of the present stage; those of later stages are stored."""
     proposals, call, stage = _proposals(draft), draft.call(), draft.thread.stage
-    stored = flag(draft.data, "stored")
+    stored = codec.flag(draft.data, "stored", False)
     proposal = proposals.pop(stage)
     draft.add(
         _INFERRED[stage],
-        {"proposal": proposal_json(proposal), "call": call, "stored": stored, "ahead": False},
+        {"proposal": encode(proposal), "call": call, "stored": stored, "ahead": False},
     )
     for later in STAGES[STAGES.index(stage) + 1 :]:
         if later in proposals:
             ahead = replace(proposals[later], id=draft.proposal_id())
-            data = {"proposal": proposal_json(ahead), "call": None, "stored": False, "ahead": True}
+            data = {"proposal": encode(ahead), "call": None, "stored": False, "ahead": True}
             draft.add(_INFERRED[later], data)
     if proposal.question is not None:
         draft.move(Phase.AWAITING_ACTION_CLARIFICATION)
@@ -88,13 +89,13 @@ def _inference_done(draft: Draft) -> None:
 def _proposals(draft: Draft) -> dict[Stage, Proposal]:
     """Return the command's proposals by stage, or the stored one. Raises `Refused` without one of the present stage."""
     stage = draft.thread.stage
-    if flag(draft.data, "stored"):
+    if codec.flag(draft.data, "stored", False):
         if draft.data.get("call") is not None:
             raise draft.refused("a stored proposal has no call")
         if stage not in draft.thread.proposals:
             raise draft.refused(f"no proposal of the stage {stage.value!r} is stored: infer one")
         return {stage: draft.thread.proposals[stage]}
-    given = [usable(each) for each in items(draft.data, "proposals")]
+    given = [usable(each) for each in codec.proposals(draft.data, "proposals")]
     found = {each.stage: each for each in given}
     if stage not in found or len(found) < len(given):
         listed = ", ".join(each.stage.value for each in given) or "none"
@@ -127,7 +128,7 @@ def _passes(draft: Draft, proposal: Proposal, *, spec: ActionSpec | None = None)
     policy, stage = draft.rules.in_force(draft.thread), draft.thread.stage
     found = draft.data.get("preconditions")
     preconditions = (
-        tuple(mapping(each, "a precondition") for each in found) if isinstance(found, list | tuple) else None
+        tuple(codec.mapping.of(each, "a precondition") for each in found) if isinstance(found, list | tuple) else None
     )
     results = judge(stage, proposal, policy, spec=spec, preconditions=preconditions)
     passed = all(each.passed for each in results)
@@ -141,10 +142,10 @@ def _passes(draft: Draft, proposal: Proposal, *, spec: ActionSpec | None = None)
 
 def _execution(draft: Draft) -> tuple[Execution, Report]:
     """Return the present execution with the report on it, within the limits."""
-    present, id = draft.thread.execution, text(draft.data, "execution")
+    present, id = draft.thread.execution, codec.text(draft.data, "execution")
     if present is None or present.id != id:
         raise draft.refused(f"{id!r} is not the present execution: submit late_report")
-    report = report_of(draft.data.get("report"))
+    report = codec.report(draft.data, "report")
     output = report.output if size(report.output) <= OUTPUT_BYTES else {"cut": True}
     return present, replace(
         report, summary=shortened(report.summary, SUMMARY_CHARS, SUMMARY_BYTES), output=output,
@@ -153,7 +154,7 @@ def _execution(draft: Draft) -> tuple[Execution, Report]:
 
 
 def _finish(draft: Draft, execution: Execution, report: Report) -> None:
-    draft.add("execution_finished", {"execution": execution.id, "report": report_json(report)})
+    draft.add("execution_finished", {"execution": execution.id, "report": encode(report)})
 
 
 def _execution_done(draft: Draft) -> None:
@@ -191,7 +192,7 @@ def _worse(grade: Grade, limit: Grade) -> bool:
 
 def _child_ended(draft: Draft) -> None:
     """Book a child's end; with the last one this thread ends, too."""
-    id, phase = text(draft.data, "child"), member(draft.data, "phase", Phase)
+    id, phase = codec.text(draft.data, "child"), codec.phase(draft.data, "phase")
     known = {child.id: child.ended for child in draft.thread.children}
     if id not in known or not phase.is_terminal:
         raise draft.refused(f"{id!r} is not a child that ended as {phase.value!r}")
@@ -212,7 +213,7 @@ def _execution_failed(draft: Draft) -> None:
 
 
 def _cleanup_succeeded(draft: Draft) -> None:
-    gone = flag(draft.data, "already_gone")
+    gone = codec.flag(draft.data, "already_gone", False)
     draft.add("source_cleaned_up", {"detail": _detail(draft), "already_gone": gone})
     draft.move(Phase.DONE_CLEANUP_SUCCESSFUL)
 
@@ -223,18 +224,18 @@ def _cleanup_failed(draft: Draft) -> None:
 
 
 def _detail(draft: Draft) -> str:
-    return shortened(text(draft.data, "detail", ""), 300, 600)
+    return shortened(codec.words(draft.data, "detail"), 300, 600)
 
 
 def _parent_force_close(draft: Draft) -> None:
     if draft.thread.phase is Phase.EXECUTING:
         draft.add("cancel_requested", {})
-    draft.add("force_closed", {"by": shortened(text(draft.data, "by", ""), PERSON_CHARS)})
+    draft.add("force_closed", {"by": shortened(codec.words(draft.data, "by"), PERSON_CHARS)})
     draft.move(Phase.DISMISSED, reason="closed with its parent")
 
 
 def _source_resolved(draft: Draft) -> None:
-    draft.move(Phase.DISMISSED, reason=text(draft.data, "reason", "") or "resolved")
+    draft.move(Phase.DISMISSED, reason=codec.words(draft.data, "reason") or "resolved")
 
 
 def _timeout(draft: Draft) -> None:

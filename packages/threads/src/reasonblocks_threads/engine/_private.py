@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from ..codec import blobs_of
 from ..errors import Refused
-from ..log import blobs_of
 from ..ports import Writing
 from ..values import Command, ThreadEvent
 

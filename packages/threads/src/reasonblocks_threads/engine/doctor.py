@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ..codec import head_json
 from ..entry import entry
 from ..errors import Refused
-from ..log import fold_all, head_json
+from ..log import fold_all
 from ..phases import Addition, Phase, WorkKind
 from ..ports import Listed, Reading, Writing
 from ..rules import Rules

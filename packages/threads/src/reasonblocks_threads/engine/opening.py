@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from reasonblocks.exceptions import ConfigError
 
+from ..codec import encode
 from ..errors import Conflict, Refused, UnknownThread
-from ..log import cause_json, evidence_json, proposal_json, thread_id_of
 from ..phases import Addition, Phase, RunStatus, Trigger
 from ..policy import policy_json
 from ..ports import Reading
@@ -24,6 +24,7 @@ from ..values import (
     Proposal,
     Thread,
     digest,
+    thread_id_of,
 )
 from ._engine import TRIES
 from .submit import Effects
@@ -127,7 +128,7 @@ class _Attempt:
         return found
 
     def _with_evidence(self, thread: Thread) -> Thread:
-        items = [evidence_json(each) for each in self._asked.cause.evidence]
+        items = [encode(each) for each in self._asked.cause.evidence]
         if not items:
             return thread
         command = self._command(
@@ -174,7 +175,7 @@ class _Attempt:
 
     def _split(self) -> list[tuple[Command, None]]:
         """Return the command that opens the children of the new thread."""
-        children = [{"cause": cause_json(each)} for each in self._asked.children]
+        children = [{"cause": encode(each)} for each in self._asked.children]
         if not children:
             return []
         data = {"children": children, "rule": self._asked.rule}
@@ -189,9 +190,9 @@ class _Attempt:
         asked = self._asked
         return {
             "org_id": self._engine.org_id,
-            "cause": cause_json(asked.cause),
+            "cause": encode(asked.cause),
             "policy": policy_json(asked.policy) if asked.policy else None,
-            "proposals": [proposal_json(each) for each in asked.proposals],
+            "proposals": [encode(each) for each in asked.proposals],
             "parent": None,
             "ancestors": [],
             "rule": asked.rule,

@@ -11,7 +11,7 @@ from ..cards import answers_of, card_of
 from ..decide import child_opens, decide
 from ..entry import entry
 from ..errors import CardClosed, Conflict, ReadOnly, Refused, UnknownThread
-from ..log import fold, thread_id_of
+from ..log import fold
 from ..phases import Addition, AnswerName, Phase, Trigger
 from ..ports import Known, Reading, Writing
 from ..rules import Rules
@@ -25,6 +25,7 @@ from ..values import (
     Rows,
     Thread,
     ThreadEvent,
+    thread_id_of,
 )
 from ._private import content_of, keep_private, without_private
 

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from ..builtin import DECOMPOSE, INJECT_GUIDANCE
 from ..catalogue import Action, Bound, Catalogue
+from ..codec import encode
 from ..entry import TIMER_MARGIN_S
 from ..errors import ReadOnly, Refused, StoreUnavailable, ThreadsError
-from ..log import cause_json, report_json
 from ..phases import Addition, Phase, Trigger
 from ..values import Cause, Execution, Letter, Report
 from ._calls import Outcome, bounded, deadline, report_late
@@ -249,7 +249,7 @@ def _late(attempt: _Attempt, name: str) -> Callable[[Future[object]], None]:
 def _report(attempt: _Attempt, report: Report, bound: Bound | None = None) -> None:
     """Submit what came of the action. A report that the rules refuse is a failure."""
     trigger = Trigger.EXECUTION_DONE if report.succeeded else Trigger.EXECUTION_FAILED
-    data: dict[str, object] = {"execution": attempt.id, "report": report_json(report)}
+    data: dict[str, object] = {"execution": attempt.id, "report": encode(report)}
     if bound is not None and report.succeeded and report.disposition == "decomposed":
         data |= _children(attempt.thread, bound.parameters)
     try:
@@ -258,7 +258,7 @@ def _report(attempt: _Attempt, report: Report, bound: Bound | None = None) -> No
         if not report.succeeded or isinstance(exc, ReadOnly):
             raise
         failed = Report.failed(f"It reported a success that is refused: {exc.why}", code="refused")
-        data = {"execution": attempt.id, "report": report_json(failed)}
+        data = {"execution": attempt.id, "report": encode(failed)}
         _submit(attempt, Trigger.EXECUTION_FAILED, data, failed.summary)
 
 
@@ -285,4 +285,4 @@ def _children(thread: Thread, parameters: Mapping[str, object]) -> dict[str, obj
         )
         for part in parts
     ]
-    return {"children": [{"cause": cause_json(cause)} for cause in causes], "rule": parameters.get("rule", "all_of")}
+    return {"children": [{"cause": encode(cause)} for cause in causes], "rule": parameters.get("rule", "all_of")}

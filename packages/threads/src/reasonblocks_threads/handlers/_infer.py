@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..codec import encode
 from ..engine.lost import RESERVED_TOKENS, RESERVED_USD
 from ..errors import ReadOnly, Refused
-from ..log import proposal_json
 from ..phases import CATEGORIES, Phase, Stage, Trigger
 from ..ports import Ask, Inferred
 from ._ask import Checked, ask_of, check, usable
@@ -208,7 +208,7 @@ def _late(job: _Job) -> Callable[[Future[object]], None]:
 def _done(job: _Job, answer: _Answer, *, stored: bool = False) -> None:
     asked = answer.proposals[0]
     data: dict[str, object] = {
-        "proposals": [proposal_json(each.proposal) for each in answer.proposals if each.proposal is not None],
+        "proposals": [encode(each.proposal) for each in answer.proposals if each.proposal is not None],
         "call": None if stored else _booked(job, answer.cost),
         "stored": stored,
         "preconditions": _preconditions(job, asked) if job.thread.stage is Stage.ACTION else None,

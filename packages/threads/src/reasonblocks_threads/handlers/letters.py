@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..log import report_json
+from ..codec import encode
 from ..phases import Phase, Trigger
 from ..values import SYSTEM, Command, ExpectPhase, Letter, Report, Thread
 from ._calls import report_late
@@ -38,7 +38,7 @@ def settle_letter(engine: Engine, letter_id: str, told: bool, detail: str = "", 
             expect=ExpectPhase(phase=Phase.EXECUTING, entered=thread.entered),
             actor=SYSTEM,
             at=engine.now(),
-            data={"execution": letter_id, "report": report_json(report)},
+            data={"execution": letter_id, "report": encode(report)},
         )
 
     def mark(writing: Writing, _: Thread) -> None:

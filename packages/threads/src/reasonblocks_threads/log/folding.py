@@ -7,20 +7,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from reasonblocks.util.text import cut
 
-from ..phases import STAGES, Phase, RunStatus, Stage, Trigger
+from .. import codec
+from ..phases import STAGES, Phase, Stage, Trigger
 from ..policy import policy_of
 from ..table import CELLS
 from ..values import (
     FORM,
+    KINDS,
+    NOTHING,
     Budget,
     Cause,
     Child,
     Execution,
     Fact,
+    Malformed,
     Policy,
     Problem,
     Proposal,
@@ -28,36 +32,14 @@ from ..values import (
     Thread,
     ThreadEvent,
 )
-from ._forms import UPCASTERS, Data, Upcaster, upcast
 from .limits import CALLS_KEPT, REASON_BYTES, REASON_CHARS, fact_size, kept_evidence
-from .plain import (
-    Malformed,
-    approval_of,
-    budget_of,
-    cause_of,
-    cost,
-    count,
-    evidence_of,
-    flag,
-    items,
-    mapping,
-    maybe_text,
-    member,
-    number,
-    one_of,
-    proposal_of,
-    report_of,
-    text,
-    texts,
-)
-
-FOLD_VERSION = 1
-"""A head of another version is folded anew from the log."""
 
 Changes: TypeAlias = dict[str, Any]
+Data: TypeAlias = Mapping[str, Any]
+Upcaster: TypeAlias = Callable[[Data], Data]
 
-RUNS: tuple[RunStatus, ...] = get_args(RunStatus)
-RULES: tuple[Literal["all_of", "alternatives"], ...] = ("all_of", "alternatives")
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType({})
+"""By kind and form, the function that turns this form's data into the next form's; without one they are equal."""
 _FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -84,6 +66,21 @@ def fold(
     except _FAULTS as exc:
         why = f"event {event.seq}: {exc}"[:300]
         return replace(thread or _unopened(event), version=event.seq, unreadable=why)
+
+
+def upcast(
+    event: ThreadEvent, upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS, newest: int = FORM
+) -> ThreadEvent:
+    """Return the event in the newest form. Raises ValueError for an unknown kind or a newer form."""
+    if event.kind not in KINDS:
+        raise ValueError(f"the kind {event.kind[:64]!r} of event {event.seq} is unknown to this version")
+    if not 1 <= event.form <= newest:
+        raise ValueError(f"event {event.seq} has the form {event.form}; this version reads 1 to {newest}")
+    data: Data = event.data
+    for form in range(event.form, newest):
+        if change := upcasters.get((event.kind, form)):
+            data = change(data)
+    return event if event.form == newest else replace(event, form=newest, data=data)
 
 
 _NAMES = tuple(each.name for each in fields(Thread))
@@ -116,25 +113,25 @@ def _opened(event: ThreadEvent) -> Thread:
     data = event.data
     if event.kind != "thread_opened" or event.seq != 1:
         raise Malformed(f"the log begins with {event.kind} as event {event.seq}, not with thread_opened as event 1")
-    cause = cause_of(data.get("cause"))
+    cause = codec.cause(data, "cause")
     evidence, used = kept_evidence((), cause.evidence, 0, 0)
-    proposals = tuple(map(proposal_of, items(data, "proposals")))
+    proposals = {each.stage: each for each in codec.proposals(data, "proposals")}
     return Thread(
-        id=event.thread_id, org_id=text(data, "org_id"), cause=replace(cause, evidence=()), phase=Phase.PROPOSED,
+        id=event.thread_id, org_id=codec.text(data, "org_id"), cause=replace(cause, evidence=()), phase=Phase.PROPOSED,
         stage=Stage.INTENT, version=1, entered=1, entered_at=event.at, opened_at=event.at,
-        policy=_policy(data), run=one_of(data, "run", RUNS, "unknown"), evidence=evidence, evidence_bytes=used,
-        proposals={each.stage: each for each in proposals}, parent=maybe_text(data, "parent"),
-        ancestors=texts(data, "ancestors"), rule=one_of(data, "rule", RULES, "all_of"),
-        follows=maybe_text(data, "follows"),
+        policy=_policy(data), run=codec.run(data, "run", "unknown"), evidence=evidence, evidence_bytes=used,
+        proposals=proposals, parent=codec.maybe_text(data, "parent"),
+        ancestors=codec.texts(data, "ancestors"), rule=codec.rule(data, "rule", "all_of"),
+        follows=codec.maybe_text(data, "follows"),
     )  # fmt: skip
 
 
 def _policy(data: Data) -> Policy:
-    return policy_of(mapping(data.get("policy"), "the policy"))
+    return policy_of(codec.mapping(data, "policy"))
 
 
 def _phase_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    phase, trigger = member(data, "to", Phase), text(data, "trigger")
+    phase, trigger = codec.phase(data, "to"), codec.text(data, "trigger")
     allowed = CELLS.get((thread.phase, Trigger(trigger)), ())
     if data.get("from") != thread.phase.value or phase not in allowed:
         raise Malformed(
@@ -142,10 +139,10 @@ def _phase_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
         )
     changes: Changes = {
         "phase": phase,
-        "stage": member(data, "stage", Stage),
+        "stage": codec.stage(data, "stage"),
         "entered": event.seq,
         "entered_at": event.at,
-        "reason": cut(text(data, "reason", "")[:REASON_CHARS], REASON_BYTES),
+        "reason": cut(codec.words(data, "reason")[:REASON_CHARS], REASON_BYTES),
         "deferred_until": None,
     }
     if phase is Phase.EXECUTING:
@@ -164,9 +161,9 @@ def _pending(thread: Thread, event: ThreadEvent) -> Execution:
 
 
 def _evidence_added(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    new = tuple(map(evidence_of, items(data, "items")))
+    new = codec.evidence(data, "items")
     evidence, used = kept_evidence(thread.evidence, new, thread.evidence_bytes, thread.facts_bytes)
-    return {"evidence": evidence, "evidence_bytes": used, "run": one_of(data, "run", RUNS, thread.run)}
+    return {"evidence": evidence, "evidence_bytes": used, "run": codec.run(data, "run", thread.run)}
 
 
 def _policy_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
@@ -174,7 +171,7 @@ def _policy_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
 
 
 def _deferred(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    return {"deferred_until": number(data, "until")}
+    return {"deferred_until": codec.number(data, "until")}
 
 
 def _nothing(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
@@ -182,11 +179,11 @@ def _nothing(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
 
 
 def _inferred(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    proposal = proposal_of(data.get("proposal"))
+    proposal = codec.proposal(data, "proposal")
     if event.kind != f"{proposal.stage.value}_inferred":
         raise Malformed(f"{event.kind} has a proposal of the stage {proposal.stage.value!r}")
     changes: Changes = {"proposals": {**thread.proposals, proposal.stage: proposal}, **_spent(thread, data)}
-    if flag(data, "ahead"):
+    if codec.flag(data, "ahead", False):
         return changes
     if thread.last is not None and thread.last.stage is proposal.stage:
         changes["last"] = None
@@ -200,14 +197,14 @@ def _spent(thread: Thread, data: Data) -> Changes:
     """Return the costs with a call's, if it is not booked yet."""
     if data.get("call") is None:
         return {}
-    call, spent = mapping(data["call"], "the call"), thread.spent
-    id = text(call, "id")
+    call, spent = codec.mapping(data, "call"), thread.spent
+    id = codec.text(call, "id")
     if id in spent.newest:
         return {}
-    tokens, usd = count(call, "tokens"), cost(call, "usd")
+    tokens, usd = codec.count(call, "tokens", 0), codec.cost(call, "usd", 0.0)
     return {
         "spent": Spent(
-            calls=spent.calls + count(call, "calls", 1),
+            calls=spent.calls + codec.count(call, "calls", 1),
             tokens=spent.tokens + tokens,
             usd=spent.usd + usd,
             newest=(*spent.newest, id)[-CALLS_KEPT:],
@@ -216,7 +213,7 @@ def _spent(thread: Thread, data: Data) -> Changes:
 
 
 def _failed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    problem = Problem(code=text(data, "code"), text=text(data, "detail", ""))
+    problem = Problem(code=codec.text(data, "code"), text=codec.words(data, "detail"))
     return {"problem": problem, **_spent(thread, data)}
 
 
@@ -244,25 +241,25 @@ def _said(thread: Thread, event: ThreadEvent, words: str, stage: Stage) -> Chang
 
 
 def _corrected(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    proposal = proposal_of(data.get("proposal"))
+    proposal = codec.proposal(data, "proposal")
     kept, _ = _from(thread, proposal.stage)
-    said = _said(thread, event, text(data, "text", ""), proposal.stage)
+    said = _said(thread, event, codec.words(data, "text"), proposal.stage)
     return {"proposals": {**kept, proposal.stage: proposal}, "last": None, **said}
 
 
 def _provided(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    stage = member(data, "stage", Stage)
-    return {**_dropped(thread, stage), **_said(thread, event, text(data, "text"), stage)}
+    stage = codec.stage(data, "stage")
+    return {**_dropped(thread, stage), **_said(thread, event, codec.text(data, "text"), stage)}
 
 
 def _picked(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    proposal = proposal_of(data.get("proposal"))
+    proposal = codec.proposal(data, "proposal")
     return {"proposals": {**thread.proposals, proposal.stage: proposal}, "last": None, "problem": None}
 
 
 def _redirected(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    stage = member(data, "redirect_to", Stage)
-    said = _said(thread, event, redirect_words(text(data, "feedback", ""), data.get("keep")), stage)
+    stage = codec.stage(data, "redirect_to")
+    said = _said(thread, event, redirect_words(codec.words(data, "feedback"), data.get("keep")), stage)
     return {**_dropped(thread, stage), **said, "redirects": thread.redirects + 1}
 
 
@@ -275,24 +272,24 @@ def redirect_words(feedback: str, keep: object) -> str:
 
 
 def _approved(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    return {"approved": approval_of(data), "problem": None}
+    return {"approved": codec.approval.of(data, "the approval"), "problem": None}
 
 
 def _current(thread: Thread, data: Data) -> Execution:
-    id = text(data, "execution")
+    id = codec.text(data, "execution")
     if thread.execution is None or thread.execution.id != id:
         raise Malformed(f"{id!r} is not the present execution")
     return thread.execution
 
 
 def _execution_started(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    deadline_at = number(data, "deadline_at")
+    deadline_at = codec.number(data, "deadline_at")
     started = replace(_current(thread, data), started_at=event.at, deadline_at=deadline_at)
     return {"execution": started, "attempt": thread.attempt + 1}
 
 
 def _execution_finished(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    report = report_of(data.get("report"))
+    report = codec.report(data, "report")
     changes: Changes = {"execution": replace(_current(thread, data), report=report)}
     if not report.succeeded:
         changes["problem"] = Problem(code=report.code or "failed", text=report.summary)
@@ -308,17 +305,17 @@ def _late_report(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
 
 
 def _children_opened(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    new = tuple(Child(id=text(mapping(each, "a child"), "id")) for each in items(data, "children"))
-    more = budget_of(data.get("budget", {}))
+    new = tuple(Child(id=codec.text(each, "id")) for each in codec.mappings(data, "children"))
+    more = codec.carved(data, "budget", NOTHING)
     had = thread.carved
     carved = Budget(calls=had.calls + more.calls, tokens=had.tokens + more.tokens, usd=had.usd + more.usd)
     return {
-        "children": (*thread.children, *new), "rule": one_of(data, "rule", RULES, thread.rule), "carved": carved,
+        "children": (*thread.children, *new), "rule": codec.rule(data, "rule", thread.rule), "carved": carved,
     }  # fmt: skip
 
 
 def _child_ended(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    id, phase = text(data, "child"), member(data, "phase", Phase)
+    id, phase = codec.text(data, "child"), codec.phase(data, "phase")
     if all(child.id != id for child in thread.children):
         raise Malformed(f"{id!r} is no child of this thread")
     return {"children": tuple(replace(each, ended=phase) if each.id == id else each for each in thread.children)}
@@ -329,7 +326,7 @@ def _cleaned_up(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
 
 
 def _cleanup_failed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
-    return {"problem": Problem(code="cleanup_failed", text=text(data, "detail", ""))}
+    return {"problem": Problem(code="cleanup_failed", text=codec.words(data, "detail"))}
 
 
 def _again(thread: Thread, event: ThreadEvent, data: Data) -> Changes:

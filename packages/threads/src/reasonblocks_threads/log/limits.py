@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from reasonblocks.util.text import size as text_size
 
+from ..codec import encode, size
 from ..values import Evidence, Fact
-from .plain import fact_json, size
 
 HEAD_BYTES = 32 * 1024
 
@@ -71,4 +71,4 @@ def _evidence_size(evidence: Evidence) -> int:
 
 def fact_size(fact: Fact) -> int:
     """Return the bytes of a fact as JSON."""
-    return size(fact_json(fact)) + 1
+    return size(encode(fact)) + 1

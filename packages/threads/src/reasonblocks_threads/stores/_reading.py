@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .. import log
+from .. import codec
+from ..log import fold_all
 from ..phases import Phase
 from ..ports import ClosedCard, Known, Listed
 from ..values import Card, Letter, Thread, ThreadEvent, Work
@@ -46,9 +47,9 @@ class SqlReading:
     def _head_of(self, thread_id: str, head: str) -> Thread | None:
         """Return a stored head; the fold of the log if the head is of another fold version or damaged."""
         try:
-            return log.head_of(head)
+            return codec.head_of(head)
         except ValueError:
-            return log.fold_all(self._whole_log(thread_id))
+            return fold_all(self._whole_log(thread_id))
 
     def _whole_log(self, thread_id: str) -> Iterator[ThreadEvent]:
         after = 0

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cache
-from math import isfinite
+from dataclasses import fields, replace
 from typing import Any, TypeAlias
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
 
 from reasonblocks.util.json import MAX_INT, compact
 from reasonblocks.util.text import bounded, whole
 
-from .. import log
+from .. import codec
 from ..phases import Phase, Stage
 from ..ports import ClosedCard, Listed
-from ..values import Actor, Card, Letter, NewWork, Thread, ThreadEvent, Work
+from ..values import Actor, Letter, NewWork, Thread, ThreadEvent, Work
 
 Row: TypeAlias = Sequence[Any]
 
@@ -28,15 +23,10 @@ AGING_S = 30.0
 """Seconds of waiting that count as one of urgency: 5 minutes are 10."""
 
 EVENT = "position, thread_id, seq, kind, form, actor_kind, actor, at, command_id, caused_by, data"
-LISTED = "id, org_id, title, kind, phase, stage, version, run_id, parent, card, opened_at, changed_at"  #
 CARD = "body, deferred_until, state, answered_by, answer"
-WORK = "id, thread_id, kind, entered, due_at, urgency, attempts, lease, leased_until, needs, data, error"  #
-LETTER = "id, thread_id, run_id, text, at, state, calls"
-
-
-@cache
-def _cards() -> TypeAdapter[Card]:
-    return TypeAdapter(Card)
+_LISTED, _WORK, _LETTER = (tuple(each.name for each in fields(kind)) for kind in (Listed, Work, Letter))
+LISTED, WORK, LETTER = map(", ".join, (_LISTED, _WORK, _LETTER))
+"""Columns that are named like the fields."""
 
 
 def clean(text: str) -> str:
@@ -82,29 +72,17 @@ def parsed(text: str) -> object:
 
 
 def head_json(thread: Thread) -> str:
-    text = log.head_json(thread)
+    text = codec.head_json(thread)
     return text if is_whole(text) else json.dumps(json.loads(text))
-
-
-def card_json(card: Card) -> str:
-    if not isfinite(card.budget.usd):  # pydantic's JSON would lose it
-        return json.dumps(_cards().dump_python(card, mode="json"))
-    try:
-        return _cards().dump_json(card).decode()
-    except PydanticSerializationError:  # an unpaired surrogate
-        return json.dumps(_cards().dump_python(card, mode="json"))
 
 
 def card_of(row: Row) -> ClosedCard | None:
     """Return a card; None if its row is damaged, so that it does not hide the others: the doctor writes it anew."""
     body, deferred_until, state, by, answer = row
     try:
-        card = _cards().validate_json(body)
-    except ValidationError:  # an unpaired surrogate
-        try:
-            card = _cards().validate_python(json.loads(body))
-        except ValueError:
-            return None
+        card = codec.card_of(body)
+    except ValueError:
+        return None
     if card.deferred_until != deferred_until:
         card = replace(card, deferred_until=deferred_until)
     return ClosedCard(card=card, state=state, by=by, answer=answer)
@@ -113,17 +91,9 @@ def card_of(row: Row) -> ClosedCard | None:
 def event_of(row: Row) -> ThreadEvent:
     position, thread_id, seq, kind, form, actor_kind, actor, at, command_id, caused_by, data = row
     return ThreadEvent(
-        thread_id=thread_id,
-        seq=seq,
-        kind=kind,
-        actor=Actor(kind=actor_kind, name=json.loads(actor)),
-        at=at,
-        data=json.loads(data),
-        command_id=command_id,
-        form=form,
-        caused_by=caused_by,
-        position=position,
-    )
+        thread_id=thread_id, seq=seq, kind=kind, actor=Actor(kind=actor_kind, name=json.loads(actor)), at=at,
+        data=json.loads(data), command_id=command_id, form=form, caused_by=caused_by, position=position,
+    )  # fmt: skip
 
 
 def event_row(org_id: str, event: ThreadEvent) -> Row:
@@ -135,39 +105,13 @@ def event_row(org_id: str, event: ThreadEvent) -> Row:
 
 
 def listed_of(row: Row) -> Listed:
-    id, org_id, title, kind, phase, stage, version, run_id, parent, card, opened_at, changed_at = row
-    return Listed(
-        id=id,
-        org_id=org_id,
-        title=title,
-        kind=kind,
-        phase=Phase(phase),
-        stage=Stage(stage),
-        version=version,
-        run_id=run_id,
-        parent=parent,
-        card=card,
-        opened_at=opened_at,
-        changed_at=changed_at,
-    )
+    found = dict(zip(_LISTED, row))
+    return Listed(**{**found, "phase": Phase(found["phase"]), "stage": Stage(found["stage"])})
 
 
 def work_of(row: Row) -> Work:
-    id, thread_id, kind, entered, due_at, urgency, attempts, lease, leased_until, needs, data, error = row
-    return Work(
-        id=id,
-        thread_id=thread_id,
-        kind=kind,
-        entered=entered,
-        due_at=due_at,
-        urgency=urgency,
-        attempts=attempts,
-        lease=lease,
-        leased_until=leased_until,
-        needs=needs,
-        data=_data(data),
-        error=error,
-    )
+    found = dict(zip(_WORK, row))
+    return Work(**{**found, "data": _data(found["data"])})
 
 
 def _data(text: str) -> dict[str, object]:
@@ -181,15 +125,9 @@ def _data(text: str) -> dict[str, object]:
 
 def new_work(thread_id: str, entered: int, work: NewWork) -> Work:
     return Work(
-        id=f"{thread_id}.{entered}.{work.kind}",
-        thread_id=thread_id,
-        kind=work.kind,
-        entered=entered,
-        due_at=work.due_at,
-        urgency=work.urgency,
-        needs=work.needs,
-        data=work.data,
-    )
+        id=f"{thread_id}.{entered}.{work.kind}", thread_id=thread_id, kind=work.kind, entered=entered,
+        due_at=work.due_at, urgency=work.urgency, needs=work.needs, data=work.data,
+    )  # fmt: skip
 
 
 def rank(urgency: int, due_at: float) -> float:
@@ -206,5 +144,4 @@ def work_row(org_id: str, work: Work) -> Row:
 
 
 def letter_of(row: Row) -> Letter:
-    id, thread_id, run_id, text, at, state, calls = row
-    return Letter(id=id, thread_id=thread_id, run_id=run_id, text=text, at=at, state=state, calls=calls)
+    return Letter(**dict(zip(_LETTER, row)))

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from .. import codec
 from ..errors import Conflict
-from ..log import blobs_of
 from ..phases import AnswerName
 from ..ports import Known
 from ..values import Card, Letter, NewWork, Rows, Thread, ThreadEvent, Work
@@ -94,7 +94,7 @@ class SqlWriting(SqlReading):
         return self._add_works(after.id, after.org_id, after.entered, rows.works)
 
     def _add_card(self, card: Card) -> None:
-        body = _rows.card_json(card)
+        body = codec.card_json(card)
         run_id, org_id = maybe_id(card.run_id), id_of(card.org_id)
         self._db.change(_CARD, (card.id, org_id, card.thread_id, run_id, card.opened_at, card.deferred_until, body))
 
@@ -209,7 +209,7 @@ class SqlWriting(SqlReading):
 
     def erase_blobs(self, thread_id: str) -> int:
         sql = "SELECT data FROM event WHERE thread_id = ? AND kind IN ('thread_opened', 'evidence_added')"
-        hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in blobs_of(_rows.parsed(data))}
+        hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in codec.blobs_of(_rows.parsed(data))}
         self._db.erases = True
         return sum(self._db.change("DELETE FROM blob WHERE hash = ?", (id_of(hash),)) for hash in sorted(hashes))
 

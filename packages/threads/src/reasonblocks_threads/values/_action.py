@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from pydantic import Field
+
+from ._json import Flag, Number, Plain, Words
 
 Grade: TypeAlias = Literal["low", "medium", "high"]
 GRADES: tuple[Grade, ...] = get_args(Grade)
@@ -33,16 +37,16 @@ def _never() -> bool:
 class Report:
     """The outcome of an execution. After a success, `disposition` determines how the thread continues."""
 
-    succeeded: bool
+    succeeded: Flag
     disposition: Literal["completed", "handed_off", "decomposed"] = "completed"
-    summary: str = ""
-    partial: bool = False
-    code: str = ""
+    summary: Words = ""
+    partial: Flag = False
+    code: Words = ""
     """The reason of a failure in one word, such as "cancelled" or "outcome_unknown"."""
-    retryable: bool = False
-    to: str = ""
+    retryable: Flag = False
+    to: Words = ""
     """The person, team or queue to which the matter was handed."""
-    output: Mapping[str, object] = field(default_factory=dict)
+    output: Plain = field(default_factory=dict)
 
     @classmethod
     def ok(cls, summary: str = "", *, partial: bool = False, output: Mapping[str, object] | None = None) -> Report:
@@ -65,14 +69,14 @@ class Execution:
     id: str
     thread_id: str
     action: str
-    parameters: Mapping[str, object]
+    parameters: Plain
     hash: str
     """The approved hash of the action, its parameters, the run and the version of the action."""
     org_id: str = "default"
     run_id: str | None = None
-    started_at: float = 0.0
-    deadline_at: float = 0.0
+    started_at: Number = 0.0
+    deadline_at: Number = 0.0
     """Seconds since the epoch."""
-    cancel_requested: bool = False
+    cancel_requested: Flag = False
     report: Report | None = None
-    is_cancelled: Callable[[], bool] = field(default=_never, compare=False, repr=False)
+    is_cancelled: Annotated[Callable[[], bool], Field(exclude=True)] = field(default=_never, compare=False, repr=False)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from typing import Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator
 
 from ..phases import Phase, RunStatus, Stage
 from ._action import Amplifier, Execution, Grade
+from ._json import MOST, Count, Flag, Number, Plain, Real, Share, Text, Whole, Words
 
 HASH_CHARS = 32
+_ID_CHARS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +52,11 @@ class Evidence:
     The text of `private` evidence is stored apart as a `blob`, so that it can be erased; in logs and heads it is "".
     """
 
-    id: str
-    label: str
-    text: str = ""
-    blob: str | None = None
-    private: bool = False
+    id: Text
+    label: Words
+    text: Words = ""
+    blob: Text | None = None
+    private: Flag = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +66,11 @@ class Cause:
     `key` identifies the thread: the same key is the same thread. Only one thread of a `family` can be live.
     """
 
-    kind: str
-    key: str
-    title: str
-    family: str | None = None
-    run_id: str | None = None
+    kind: Text
+    key: Text
+    title: Text
+    family: Text | None = None
+    run_id: Text | None = None
     evidence: tuple[Evidence, ...] = ()
 
 
@@ -79,12 +83,12 @@ class Proposal:
     the evidence for it.
     """
 
+    id: Text = ""
     stage: Stage
-    body: Mapping[str, object]
-    confidence: float
-    author: str = "agent"
-    id: str = ""
-    refs: tuple[str, ...] = ()
+    body: Plain
+    confidence: Share
+    author: Text = "agent"
+    refs: tuple[Text, ...] = ()
 
     @classmethod
     def of_intent(cls, text: str, *, confidence: float) -> Proposal:
@@ -121,13 +125,19 @@ def digest(value: Mapping[str, object]) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_CHARS]
 
 
+def thread_id_of(org_id: str, key: str) -> str:
+    """Return the id of the thread of a key: the same in every process."""
+    canonical = json.dumps([org_id, key], ensure_ascii=False, separators=(",", ":"))
+    return f"th_{sha256(canonical.encode('utf-8', 'surrogatepass')).hexdigest()[:_ID_CHARS]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """The most that the inferences of a thread may cost. A call is admitted only before any of them is reached."""
 
-    calls: int = 8
-    tokens: int = 200_000
-    usd: float = 0.50
+    calls: Whole = 8
+    tokens: Whole = 200_000
+    usd: Real = 0.50
 
 
 Gate: TypeAlias = Literal[
@@ -182,19 +192,19 @@ class Approval:
 
     proposal: str
     action: str
-    parameters: Mapping[str, object]
+    parameters: Plain
     hash: str
     by: str
-    auto: bool
+    auto: Flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
     """The cost of a thread's inferences so far. Each call id counts once; `newest` has the last 16 ids."""
 
-    calls: int = 0
-    tokens: int = 0
-    usd: float = 0.0
+    calls: Whole = 0
+    tokens: Whole = 0
+    usd: Real = 0.0
     newest: tuple[str, ...] = ()
 
 
@@ -206,12 +216,30 @@ class Child:
     ended: Phase | None = None
 
 
+NOTHING = Budget(calls=0, tokens=0, usd=0.0)
+
+
+def _from_nothing(value: object) -> object:
+    """Return JSON of a budget with 0 in place of what is missing, which is no default of a policy."""
+    return {**asdict(NOTHING), **value} if isinstance(value, Mapping) else value
+
+
+def _within(costs: Any) -> Any:
+    """Refuse costs that a sum must not have: negative ones, and those beyond every limit."""
+    if not all(0 <= each <= MOST for each in (costs.calls, costs.tokens, costs.usd)):
+        raise ValueError(f"costs are from 0 to {MOST}")
+    return costs
+
+
+Carved: TypeAlias = Annotated[Budget, BeforeValidator(_from_nothing), AfterValidator(_within)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
     """One matter to decide. `version` is the seq of its last event, `entered` that of its last change of phase.
 
     `facts` has everything that persons said, `evidence` the newest 64 pieces, `proposals` the newest of each stage that
-    no answer dropped. `problem` and `reason` explain the present phase.
+    no answer dropped. `problem` and `reason` explain the present phase. The order of the fields is that of a head.
     """
 
     id: str
@@ -219,38 +247,38 @@ class Thread:
     cause: Cause
     phase: Phase
     stage: Stage
-    version: int
-    entered: int
-    entered_at: float
-    opened_at: float
+    version: Count
+    entered: Count
+    entered_at: Number
+    opened_at: Number
     policy: Policy
     run: RunStatus = "unknown"
+    rule: Literal["all_of", "alternatives"] = "all_of"
+    """The rule that determines the thread's end from those of its children."""
+    proposals: Mapping[Stage, Proposal] = field(default_factory=dict)
+    spent: Annotated[Spent, AfterValidator(_within)] = field(default_factory=Spent)
+    carved: Carved = NOTHING
+    """The part of its budget that its children received."""
+    reason: Words = ""
+    redirects: Count = 0
+    """The number of times that a person redirected it."""
+    attempt: Count = 0
+    """The number of executions so far."""
+    facts_bytes: Count = 0
+    evidence_bytes: Count = 0
+    """The sizes of facts and evidence as JSON, which are limited to bound the head."""
     facts: tuple[Fact, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-    proposals: Mapping[Stage, Proposal] = field(default_factory=dict)
-    approved: Approval | None = None
-    execution: Execution | None = None
-    spent: Spent = field(default_factory=Spent)
-    parent: str | None = None
     ancestors: tuple[str, ...] = ()
     """The ids of the parent, the grandparent and so on, at most three."""
     children: tuple[Child, ...] = ()
-    rule: Literal["all_of", "alternatives"] = "all_of"
-    """The rule that determines the thread's end from those of its children."""
-    problem: Problem | None = None
+    parent: str | None = None
     follows: str | None = None
-    reason: str = ""
-    redirects: int = 0
-    """The number of times that a person redirected it."""
-    last: Proposal | None = None
-    """The proposal that a person redirected, until its stage has a new one."""
-    deferred_until: float | None = None
-    attempt: int = 0
-    """The number of executions so far."""
-    carved: Budget = field(default_factory=lambda: Budget(calls=0, tokens=0, usd=0.0))
-    """The part of its budget that its children received."""
-    facts_bytes: int = 0
-    evidence_bytes: int = 0
-    """The sizes of facts and evidence as JSON, which are limited to bound the head."""
+    deferred_until: Number | None = None
     unreadable: str | None = None
     """The reason why the thread cannot change: its log has a kind or form that this version does not know."""
+    problem: Problem | None = None
+    last: Proposal | None = None
+    """The proposal that a person redirected, until its stage has a new one."""
+    approved: Approval | None = None
+    execution: Execution | None = None
