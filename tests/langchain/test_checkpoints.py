@@ -15,6 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.session import snapshot
 from reasonblocks.types import JSON, RunInfo, Step
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position
@@ -132,3 +133,9 @@ def reporting(usage: dict[str, int]) -> Any:
             return response
 
     return Reporting()
+
+
+def test_the_first_step_of_a_run_does_not_build_what_snapshots_need() -> None:
+    snapshot._STATE._tools.cache_clear()
+    middleware(rb=ReasonBlocks())
+    assert snapshot._STATE._tools.cache_info().currsize == 1

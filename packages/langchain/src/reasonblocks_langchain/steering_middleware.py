@@ -15,7 +15,7 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from reasonblocks.adapters import SteeringHandle, adrive, drive
+from reasonblocks.adapters import SteeringHandle, adrive, drive, prepare_snapshots
 
 from ._channel import CHANNEL, Carried, LookingState, SteeringState
 from ._control import stop_message
@@ -51,6 +51,7 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         super().__init__()
+        prepare_snapshots()  # here, because the first step may be on an event loop
         self.tools = []
         if lifecycle.looks:  # only then: LangGraph warns of the key where a middleware returns the whole state
             self.state_schema = LookingState

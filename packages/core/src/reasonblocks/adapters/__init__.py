@@ -9,6 +9,7 @@ from ..keywords import split_keywords
 from ..messages.content import output_of
 from ..session import InThread, RunView, SteeringFlow, Wait, adrive, drive, ms_since
 from ..session.snapshot import decode
+from ..session.snapshot import prepare as prepare_snapshots
 from ..types import RunFields, RunKeywords, RunOptions
 from ..types.outcomes import ABANDONED
 from ..util.text import bounded, clip, digest
@@ -62,6 +63,7 @@ __all__ = [
     "ms_since",
     "new_user_text",
     "output_of",
+    "prepare_snapshots",
     "same_model",
     "split_keywords",
     "status_of",

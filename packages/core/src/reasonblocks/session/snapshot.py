@@ -29,6 +29,11 @@ _REBUILT = {"guidance", "warnings", "replayed", "doubts"}
 """Parts of the last decision that are rebuilt from its injections, or that occur only in a final decision."""
 
 
+def prepare() -> None:
+    """Build what snapshots need, which takes a tenth of a second: an adapter does so before its runs."""
+    _STATE.prepare()
+
+
 def encode(state: TraceState) -> dict[str, JSON]:
     """Return the state as plain JSON that shares nothing with it."""
     return {"version": VERSION, **_STATE.write(state, exclude={"last": _REBUILT, "last_auxiliary": _REBUILT})}

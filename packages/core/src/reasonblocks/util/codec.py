@@ -58,6 +58,10 @@ class Codec(Generic[T]):
         self._tables: set[str] = set()
         self._tools = cache(self._built)
 
+    def prepare(self) -> None:
+        """Build at once what the first use would build."""
+        self._tools()
+
     def read(self, given: Mapping[str, Any]) -> T:
         """Return the value of a JSON object. Raises `Unreadable` with the first fault."""
         from pydantic_core import ValidationError
