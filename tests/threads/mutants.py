@@ -108,7 +108,7 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "a call is not booked": Mutant(
         "log/folding.py",
-        'calls=spent.calls + count(call, "calls", 1),',
+        'calls=spent.calls + codec.count(call, "calls", 1),',
         "calls=spent.calls,",
         f"{DEFECTS}::test_d22_one_call_for_three_stages_is_booked_once",
     ),
