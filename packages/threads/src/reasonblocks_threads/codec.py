@@ -18,7 +18,7 @@ from reasonblocks.util.json import compact
 from .phases import Phase, RunStatus, Stage
 from .policy import policy_json, policy_of
 from .values import JSON, Approval, Budget, Card, Carved, Cause, Evidence, Malformed, Proposal, Report, Thread
-from .values._json import Cost, Count, Flag, Number, Text, Words
+from .values.json_values import Cost, Count, Flag, Number, Text, Words
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -25,10 +25,6 @@ from ._command import NewWork as NewWork
 from ._command import Rows as Rows
 from ._command import ThreadEvent as ThreadEvent
 from ._command import Work as Work
-from ._json import JSON as JSON
-from ._json import MOST as MOST
-from ._json import Malformed as Malformed
-from ._json import plain as plain
 from ._thread import NOTHING as NOTHING
 from ._thread import SYSTEM as SYSTEM
 from ._thread import Actor as Actor
@@ -47,3 +43,7 @@ from ._thread import Spent as Spent
 from ._thread import Thread as Thread
 from ._thread import digest as digest
 from ._thread import thread_id_of as thread_id_of
+from .json_values import JSON as JSON
+from .json_values import MOST as MOST
+from .json_values import Malformed as Malformed
+from .json_values import plain as plain

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
-from ._json import Flag, Number, Plain, Words
+from .json_values import Flag, Number, Plain, Words
 
 Grade: TypeAlias = Literal["low", "medium", "high"]
 GRADES: tuple[Grade, ...] = get_args(Grade)

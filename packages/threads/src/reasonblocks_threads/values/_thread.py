@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from ..phases import Phase, RunStatus, Stage
 from ._action import Amplifier, Execution, Grade
-from ._json import MOST, Count, Flag, Number, Plain, Real, Share, Text, Whole, Words
+from .json_values import MOST, Count, Flag, Number, Plain, Real, Share, Text, Whole, Words
 
 HASH_CHARS = 32
 _ID_CHARS = 20
