@@ -39,7 +39,7 @@ def test_a_created_key_can_be_found_by_the_server(keys: Command, tmp_path: Path)
 
 
 def test_a_list_shows_no_secret(keys: Command) -> None:
-    secret = keys("create", "--name", "ci", "--expires-days", "2").out.strip().rpartition("_")[2]
+    secret = keys("create", "--name", "ci", "--expires-days", "2").out.strip().split("_", 2)[2]
     listed = [keys("list"), keys("list", "--json")]
     assert ["ci" in done.out for done in listed] == [True, True]
     assert [secret in done.out for done in listed] == [False, False]
