@@ -63,7 +63,7 @@ def test_a_whole_key_is_revoked_and_its_secret_is_not_repeated(keys: Command) ->
     done = [keys("revoke", secret), keys("revoke", secret)]
     assert [one.code for one in done] == [0, 1]
     assert "org default has no valid key" in done[1].err
-    assert secret.rpartition("_")[2] not in f"{done[0].out}{done[1].err}"
+    assert secret.split("_", 2)[2] not in f"{done[0].out}{done[1].err}"
 
 
 def test_a_list_makes_no_folder(keys: Command, tmp_path: Path) -> None:
