@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from reasonblocks_server.auth import THREADS_OF_ORG
+from reasonblocks_server.values import Principal, Scope
 from tests.server.routes.walk import KNOWN, PATTERN, Operation
 from tests.server.routes.world import Body, Caller, World, start, step
 
@@ -130,3 +132,18 @@ def test_the_slow_requests_of_an_org_leave_threads_for_the_others(
         finally:
             gate.set()
         assert {answer.result().status_code for answer in answers} == {200}
+
+
+def test_no_name_of_a_codebase_takes_a_request_out_of_its_orgs_places(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = list[str]()
+    place = world.server.auth.place
+
+    def recorded(principal: Principal, scope: Scope) -> AbstractAsyncContextManager[None]:
+        held.append(scope)
+        return place(principal, scope)
+
+    monkeypatch.setattr(world.server.auth, "place", recorded)
+    world.caller().post("/findings/acme/stream", {"content": "Run tox."})
+    assert held == ["evaluate"]

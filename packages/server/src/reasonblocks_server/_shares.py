@@ -13,6 +13,9 @@ from .errors import ApiError
 
 T = TypeVar("T")
 
+IN_PROGRESS = 128
+"""An org's requests that a worker has in progress, or in one of its pools of threads, at most."""
+
 
 class Places:
     """Lets each org have `share` places at once, and wait for one with at most `most` requests in all.
@@ -74,7 +77,7 @@ class SharedPool:
     Work that has begun keeps its place until it ends, even if nobody waits for it any more.
     """
 
-    def __init__(self, name: str, threads: int, share: int, most: int = 128) -> None:
+    def __init__(self, name: str, threads: int, share: int, most: int = IN_PROGRESS) -> None:
         self._pool = ThreadPoolExecutor(threads, name)
         self.places = Places(share, most)
 

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from ._shares import Places
+from ._shares import IN_PROGRESS, Places
 from .errors import ApiError, StorageUnavailable
 from .settings import Settings
 from .storage import Storage
@@ -42,8 +42,8 @@ LOOKUPS_PER_SECOND, LOOKUP_BURST = 50.0, 100
 """The rate of a worker's lookups of unknown keys, which limits the load by guessed keys."""
 LISTED_S = 1.0
 """Seconds for which the list of all keys' ids is used, if guesses exceed that rate: valid keys are on it."""
-THREADS_OF_ORG, MOST_OF_ORG = 16, 128
-"""An org's requests that a worker answers in threads at once, and those that it has in progress."""
+THREADS_OF_ORG = 16
+"""An org's requests that a worker answers in threads at once."""
 UNAUTHORIZED = {"WWW-Authenticate": "Bearer"}
 
 
@@ -131,8 +131,8 @@ class Auth:
         self._ids: frozenset[str] = frozenset()
         self._listed = float("-inf")
         self._background = ThreadPoolExecutor(1, "reasonblocks-keys")
-        self.places = {False: Places(THREADS_OF_ORG, MOST_OF_ORG), True: Places(MOST_OF_ORG, MOST_OF_ORG)}
-        """The places of each org for requests that take a thread, and for those of agents that wait for the answer."""
+        self._in_threads = Places(THREADS_OF_ORG, IN_PROGRESS)
+        self._evaluating = Places(IN_PROGRESS, IN_PROGRESS)
 
     def check(self, key: str) -> Principal:
         """Return the caller with this key. May read the database. Raises `ApiError`, `StorageUnavailable`."""
@@ -161,6 +161,14 @@ class Auth:
             wait = bucket.take(now)
         if wait:
             raise ApiError(429, "too many requests with this key", {"Retry-After": str(math.ceil(wait))})
+
+    def place(self, principal: Principal, scope: Scope) -> AbstractAsyncContextManager[None]:
+        """Hold one of the places of a caller's org for a request. Raises `ApiError` 429 if too many wait for one.
+
+        Requests of agents take no thread here, so only their number is limited.
+        """
+        places = self._evaluating if scope == "evaluate" else self._in_threads
+        return places.of(principal.org_id)
 
     def forget(self, key_id: str) -> None:
         """Drop a key from the cache, because it was created or revoked."""
@@ -287,8 +295,8 @@ SCOPE_OF: dict[Callable[..., Any], Scope] = {}
 """The scope that each dependency of a route asks for."""
 
 
-def Caller(scope: Scope) -> Any:
-    """Return the dependency for a route whose caller needs this scope.
+def Caller(scope: Scope, *, streams: bool = False) -> Any:
+    """Return the dependency for a route whose caller needs this scope. Streams have a limit of their own.
 
     >>> async def route(caller: Annotated[Principal, Caller("read")]) -> ...
     """
@@ -299,10 +307,7 @@ def Caller(scope: Scope) -> Any:
         auth.take(principal)
         if scope not in principal.scopes:
             raise ApiError(403, f"the key lacks the scope {scope!r}")
-        if request.url.path.endswith("/stream"):  # a stream has a limit of its own
-            yield principal
-            return
-        async with auth.places[scope == "evaluate"].of(principal.org_id):
+        async with nullcontext() if streams else auth.place(principal, scope):
             yield principal
 
     SCOPE_OF[caller_of] = scope

@@ -28,7 +28,7 @@ from ..values import Principal
 from ._common import MAX_ID_CHARS, NO_NUL, problems, run_of
 
 router = APIRouter(tags=["runs"])
-Reader = Annotated[Principal, Caller("read")]
+Reader = Annotated[Principal, Caller("read", streams=True)]
 HEARTBEAT_SECONDS = 15.0
 """The longest time without a line. Proxies close connections that are silent for 30 to 60 seconds."""
 CHECK_SECONDS = 15.0
