@@ -131,17 +131,15 @@ class Patterns:
 
     def _found(self, org_id: str, pattern_id: str) -> Pattern:
         """Return a pattern of the org, or else a shared one, as it is stored. Raises `ApiError` 404."""
-        for name in (f"{pattern_id}{_mark(org_id)}", pattern_id):
-            found: Pattern | None = self.store.get(name)
-            if found is not None and (found.org_id == org_id or (found.org_id is None and name == pattern_id)):
-                return found
-        raise ApiError(404, f"there is no pattern {pattern_id!r}")
+        found = _stored(self.store, org_id, pattern_id)
+        if found is None:
+            raise ApiError(404, f"there is no pattern {pattern_id!r}")
+        return found
 
     def _name_of(self, org_id: str, pattern_id: str) -> str:
         """Return the stored id of an org's pattern, also of a new one. Raises `ApiError` 409 for a shared one's."""
-        try:
-            found = self._found(org_id, pattern_id)
-        except ApiError:
+        found = _stored(self.store, org_id, pattern_id)
+        if found is None:
             return f"{pattern_id}{_mark(org_id)}"
         if found.org_id is None:
             raise ApiError(409, f"the id {pattern_id!r} is that of a shared pattern: choose another one")
@@ -172,15 +170,17 @@ class OrgCounts:
     def count(self, ids: Iterable[str], what: str) -> None:
         """Increment the count `what` of each pattern. Raises `StoreError` and `Unavailable`."""
         given = list(ids)
-        stored = {name: self._stored(name) for name in {*given}}
-        self._store.count([found for name in given if (found := stored[name]) is not None], what)
+        stored = {name: _stored(self._store, self._org_id, name) for name in {*given}}
+        self._store.count([found.id for name in given if (found := stored[name]) is not None], what)
 
-    def _stored(self, name: str) -> str | None:
-        for stored in (f"{name}{_mark(self._org_id)}", name):
-            found = self._store.get(stored)
-            if found is not None and found.org_id in (None, self._org_id):
-                return stored
-        return None
+
+def _stored(store: Any, org_id: str, pattern_id: str) -> Pattern | None:
+    """Return a pattern of an org, or else a shared one, as it is stored; None if the org sees none of this id."""
+    for name in (f"{pattern_id}{_mark(org_id)}", pattern_id):
+        found: Pattern | None = store.get(name)
+        if found is not None and found.org_id in (None, org_id):
+            return found
+    return None
 
 
 def _mark(org_id: str) -> str:
