@@ -88,7 +88,7 @@ def check(text: str, run: Sequence[Step]) -> str:
         assert counted(found, len(alike))
         return "errors"
     if found := re.match(
-        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or nothing new\.",
+        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or little that is new\.",
         text,
     ):
         searches = [outcome(step)[1] for step in run if key(step)[0] == name]
@@ -124,7 +124,7 @@ def test_each_number_and_place_is_that_of_the_steps(run: list[Step], earlier: in
          "4 calls of deploy have brought the same message, but for numbers and names (your last step, and 1, 2 and 3 "
          "steps before it)."),
         ([one("search", value, "0 results", failed=False) for value in "abcde"], "vain",
-         "The last 5 searches with search have found nothing, or nothing new."),
+         "The last 5 searches with search have found nothing, or little that is new."),
         ([one("oracle", value, LONG, failed=False) for value in "abcde"], "results",
          '5 different calls, the last being oracle(value="e"), have brought the same result.'),
     ],
@@ -144,7 +144,7 @@ def test_each_form_is_said_and_found_true(run: list[Step], form: str, says: str)
         'deploy(value="a") has brought the same result 4 times (your last step, and 1, 2 and 3 steps before it). Next.',
         "5 calls of deploy have brought the same message, but for numbers and names (your last step).",
         "2 calls of oracle have brought the same message, but for numbers and names (your last step).",
-        "The last 2 searches with search have found nothing, or nothing new. Next.",
+        "The last 2 searches with search have found nothing, or little that is new. Next.",
         '3 different calls, the last being deploy(value="a"), have brought the same result. Next.',
     ],
 )

@@ -85,7 +85,7 @@ def _fact(call: ToolCall, now: Action, index: int, account: Account) -> str:
         return f"{calls} have brought the same message, but for numbers and names ({_places(alike, index)})"
     if did.letter == "C":
         row = dict(account.vain).get(now.tool, 0)
-        return f"The last {row} searches with {tool} have found nothing, or nothing new" if row else ""
+        return f"The last {row} searches with {tool} have found nothing, or little that is new" if row else ""
     alike = [one for one in account.actions if one.result == now.result]
     calls = _count(len({one.call for one in alike}), index, account)
     aside = _ASIDE if len({one.exact for one in alike}) > 1 else ""
