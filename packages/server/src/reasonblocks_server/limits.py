@@ -22,6 +22,8 @@ from .settings import MAX_UNPACKED_BYTES
 VERSION_PREFIX = "/v1"
 UNVERSIONED = ("/v1/", "/ui")
 """The beginnings of paths to which no version is added."""
+STREAMS = (f"{VERSION_PREFIX}/monitor/stream", "/ui/stream")
+"""The paths of answers that last."""
 IN_FLIGHT = 256
 """The most requests that a worker answers at once. Streams are counted separately, with the same limit."""
 HELD_BYTES = 256_000_000
@@ -98,7 +100,7 @@ class InFlight:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        lasts = scope["path"].endswith("/stream")
+        lasts = scope["path"].removeprefix(scope.get("root_path", "")) in STREAMS
         if self._count[lasts] >= self._most:
             busy = ApiError(503, "the server is busy", {"Retry-After": "1"})
             await refusal(busy)(scope, receive, send)
