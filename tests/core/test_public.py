@@ -59,7 +59,7 @@ PROMISED = {
         ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall REFUSALS RoutedModels
         RunFields RunKeywords RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute
         bounded call_key clip decode digest drive failure_of find_adapter is_identifier model_name ms_since
-        new_user_text output_of same_model split_keywords status_of user_text view_of
+        new_user_text output_of prepare_snapshots same_model split_keywords status_of user_text view_of
     """,
     "reasonblocks.backends.embed": """
         CallableEmbedder FastEmbedEmbedder HashEmbedder Model2VecEmbedder OpenAIEmbedder SentenceTransformerEmbedder
