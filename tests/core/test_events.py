@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of, step_event
+from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of, entry_of, event_of, step_event
 from reasonblocks.exceptions import EventError
 from reasonblocks.types import (
     DifficultyParts,
@@ -71,6 +71,26 @@ def through_json(event: Event) -> Any:
 def test_a_step_event_is_read_back_as_it_was(entry: StepLogEntry, step: Step, scores: dict[str, float]) -> None:
     event = step_event("r", entry, step, scores)
     assert event_of(through_json(event)) == event
+
+
+@given(ENTRIES, STEPS, SCORES)
+def test_the_log_entry_is_read_from_the_event(entry: StepLogEntry, step: Step, scores: dict[str, float]) -> None:
+    event = event_of(json.loads(json.dumps(step_event("r", entry, step, scores).as_dict())))
+    assert isinstance(event, StepEvent)
+    unsent = {"thought_preview": "", "note_ids": () if entry.error is not None else entry.note_ids}
+    assert entry_of(event) == replace(entry, **unsent)
+
+
+@given(ENTRIES, st.dictionaries(st.sampled_from(sorted(StepLogEntry.__dataclass_fields__)), JSONS, max_size=4))
+def test_metadata_of_another_type_is_ignored(entry: StepLogEntry, odd: dict[str, Any]) -> None:
+    event = step_event("r", entry, None, {})
+    read, plain = entry_of(replace(event, metadata={**event.metadata, **odd})), entry_of(event)
+    blank = replace(StepLogEntry(step=0, timestamp=0.0), fsm_state="")
+    for name in StepLogEntry.__dataclass_fields__:
+        kept, given = getattr(read, name), odd.get(name, getattr(plain, name))
+        plainly = list(kept) if isinstance(kept, tuple) else kept
+        assert name not in odd or kept == getattr(plain, name) or plainly == given or kept == getattr(blank, name)
+        assert name in odd or kept == getattr(plain, name)
 
 
 @given(TEXTS, st.dictionaries(TEXTS, JSONS, max_size=2), st.floats(0, 2e9))

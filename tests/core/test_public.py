@@ -39,7 +39,7 @@ PROMISED = {
         SwitchedOff Unavailable UnknownKeyword
     """,
     "reasonblocks.events": """
-        Event RunFinish RunStart StepEvent completed_of event_of step_event
+        Event RunFinish RunStart StepEvent completed_of entry_of event_of step_event
     """,
     "reasonblocks.wire": """
         ClearResponse CodebaseList EvaluateRequest EvaluateResponse EventsRequest EventsResponse FindingList
@@ -88,8 +88,8 @@ PROMISED = {
         fit_level
     """,
     "reasonblocks_workbench.report": """
-        Assets Listing NavLink OnePage Row RunLine RunPage SCRIPT STYLESHEET TEMPLATES Tally Told Verdict
-        health_page page_of_log page_of_replayed run_line run_page runs_page
+        Assets Listing NavLink OnePage Row RunLine RunPage SCRIPT STANDING STYLESHEET TEMPLATES Tally Told Verdict
+        completed_before health_page page_of_log page_of_replayed run_line run_page runs_page
     """,
     "reasonblocks.patterns.starter": """
         starter_patterns

@@ -8,7 +8,7 @@ import pytest
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.render import place
-from reasonblocks.session.log import entry_of
+from reasonblocks.session.log import entry_of_decision
 from reasonblocks.types import StepDecision
 from reasonblocks_testing import Golden, LoopHarness, Ran, Script, Seen, World, load_golden
 from reasonblocks_workbench.replay import replay
@@ -33,8 +33,8 @@ class Replay:
             Ran(
                 run_id=script.run_id,
                 seen=tuple(request(script, decision) for decision in calls),
-                log=[entry_of(decision, 0.0, 0.0, "shipped") for decision in calls],
-                final=entry_of(report.decisions[-1], 0.0, 0.0, "shipped"),
+                log=[entry_of_decision(decision, 0.0, 0.0, "shipped") for decision in calls],
+                final=entry_of_decision(report.decisions[-1], 0.0, 0.0, "shipped"),
                 outcome="success",
             )
         ]

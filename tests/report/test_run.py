@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reasonblocks.types import StepLogEntry
 from reasonblocks_workbench.report import Row, RunPage, run_page
 from tests.report.conftest import Show
 from tests.workbench.report.runs import hostile, ordinary, page, step, told
@@ -103,7 +104,8 @@ def test_a_page_is_as_wide_as_its_window(show: Show, width: int, run: RunPage) -
 
 @pytest.mark.parametrize(("width", "scrolls"), [(1280, False), (1000, False), (360, True)])
 def test_the_chart_of_fourteen_calls_fits_or_scrolls(show: Show, width: int, scrolls: bool) -> None:
-    run = RunPage(run_id="r", rows=tuple(Row(number=n, state="NORMAL", after=n - 1 if n else None) for n in range(14)))
+    entries = [StepLogEntry(step=n, timestamp=0.0, fsm_state="NORMAL") for n in range(14)]
+    run = RunPage(run_id="r", rows=tuple(Row(entry=one, after=one.step - 1 if one.step else None) for one in entries))
     page = show(run_page(run), viewport={"width": width, "height": 900})
     scroll = page.locator(".plot-scroll")
     assert scroll.evaluate("one => one.scrollWidth > one.clientWidth") is scrolls

@@ -70,7 +70,8 @@ def test_the_page_of_a_replay_and_of_its_events_have_the_same_calls(settings: di
 
     def seen(page: RunPage) -> list[tuple[object, ...]]:
         return [
-            (row.number, row.after, row.state, row.final, row.difficulty, row.fired, row.gate, row.tokens,
+            (row.number, row.after, row.state, row.final, row.entry.difficulty, row.entry.monitors_fired,
+             row.entry.gate_decision, row.entry.tokens,
              [(told.source, told.text, told.withheld) for told in row.told],
              row.step and (row.step.thought, row.step.observation, row.step.action))
             for row in page.rows
@@ -123,7 +124,7 @@ def test_steps_after_a_stop_are_shown_without_a_decision() -> None:
     run, _ = replayed(12, stop_when=lambda run: "enough" if len(run.step_log) >= 4 else None)
     found = page_of_replayed(run)
     assert found.stopped is not None
-    assert (found.stopped.stop, found.steps) == ("enough", 12)
+    assert (found.stopped.entry.stop, found.steps) == ("enough", 12)
     assert [row.decided for row in found.rows] == [True] * (found.stopped.number + 1) + [False] * (
         12 - found.stopped.number
     )

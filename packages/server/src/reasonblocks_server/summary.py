@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from reasonblocks.types import Doubt, FSMState
-from reasonblocks_workbench.report import Row, RunPage, Told
+from reasonblocks.types import Doubt, StepLogEntry
+from reasonblocks_workbench.report import Row, RunPage, Told, completed_before
 
 from .values import Body, StepRow
 
-STANDING = "E3Injection"
-"""The source of standing rules. Every run gets them, so they do not count as texts."""
 PIXELS = 132
 """The width of the drawing."""
 MOST_POINTS = 66
 """The most points of the drawing: one for every two pixels."""
-STATES = frozenset(state.value for state in FSMState)
-UNKNOWN = "?"
-"""The name of an unknown state."""
 NO_TYPE = "no failure type"
 
 
@@ -33,15 +28,15 @@ def summary_of(steps: Sequence[StepRow], outcome: str | None, *, doubts: bool = 
     - `last`: the number of the last row, which is the right edge of the drawing
     """
     page = _page(steps, outcome or "", doubts or bool(steps and steps[-1].doubts))
-    levels = [row.difficulty for row in page.rows]
+    levels = [row.entry.difficulty for row in page.rows]
     last = max(1, len(page.rows) - 1)
     known = [level for level in levels if level is not None]
-    types = {row.number: row.failure_type or NO_TYPE for row in page.rows}
+    types = {row.number: row.entry.failure_type or NO_TYPE for row in page.rows}
     return {
         "states": list(page.states),
         "hardest": page.states[0] if page.states else "",
         "failures": list(page.failure_types),
-        "monitors": sorted({name for row in page.decided for name in row.fired}),
+        "monitors": sorted({name for row in page.decided for name in row.entry.monitors_fired}),
         "steps": page.steps,
         "calls": len(page.calls),
         "told": dict(Counter(told.source for _, told in page.told if not told.withheld)),
@@ -51,8 +46,8 @@ def summary_of(steps: Sequence[StepRow], outcome: str | None, *, doubts: bool = 
         "doubts": bool(page.doubts),
         "judged": dict(Counter(types[call] for call in page.verdicts)),
         "recovered": dict(Counter(types[call] for call, verdict in page.verdicts.items() if verdict.recovered)),
-        "faults": sum(row.skipped == "fault" for row in page.decided),
-        "unavailable": sum("unavailable" in (row.skipped, row.gate) for row in page.rows),
+        "faults": sum(row.entry.skipped_reason == "fault" for row in page.decided),
+        "unavailable": sum("unavailable" in (row.entry.skipped_reason, row.entry.gate_decision) for row in page.rows),
         "errors": sum(step.error for step in steps),
         "dropped": sum(step.dropped for step in steps),
         "peak": round(max(known), 3) if known else None,
@@ -77,31 +72,26 @@ def _page(steps: Sequence[StepRow], outcome: str, doubts: bool) -> RunPage:
 
 
 def _rows(steps: Sequence[StepRow]) -> Iterator[Row]:
-    """Yield the rows. Auxiliary calls and the first step's have no completed step before them."""
-    before = None
-    for step in steps:
-        auxiliary = step.skipped == "auxiliary"
-        yield _row(step, None if auxiliary else before)
-        before = before if auxiliary else step.step_index
+    entries = [_entry(step) for step in steps]
+    for step, entry, after in zip(steps, entries, completed_before(entries)):
+        shown = [Told(source=source, text="") for source in step.sources]
+        withheld = [Told(source=source, text="", withheld=True, look=step.final) for source in step.withheld]
+        yield Row(entry=entry, after=after, final=step.final, at=step.at, told=(*shown, *withheld))
 
 
-def _row(step: StepRow, after: int | None) -> Row:
-    shown = [Told(source=source, text="") for source in step.sources]
-    withheld = [Told(source=source, text="", withheld=True, look=step.final) for source in step.withheld]
-    return Row(
-        number=step.step_index,
-        after=after,
-        state=step.fsm_state if step.fsm_state in STATES else UNKNOWN,
-        final=step.final,
-        at=step.at,
+def _entry(step: StepRow) -> StepLogEntry:
+    """Return the log entry of a call, without what no summary counts."""
+    return StepLogEntry(
+        step=step.step_index,
+        timestamp=step.at,
+        fsm_state=step.fsm_state,
         difficulty=step.difficulty,
-        fired=step.fired,
+        monitors_fired=step.fired,
         composite=step.composite,
-        failure_type=step.failure_type or "",
-        gate=step.gate,
-        skipped=step.skipped,
-        told=(*shown, *withheld),
-        stop="stop" if step.stopped else "",
+        failure_type=step.failure_type,
+        gate_decision=step.gate,
+        skipped_reason=step.skipped,
+        stop="stop" if step.stopped else None,
         tokens=step.tokens,
     )
 

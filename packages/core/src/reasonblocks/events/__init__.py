@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .event import Event, RunFinish, RunStart, StepEvent, completed_of, event_of, step_event
+from .event import Event, RunFinish, RunStart, StepEvent, completed_of, entry_of, event_of, step_event
 
-__all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "completed_of", "event_of", "step_event"]
+__all__ = ["Event", "RunFinish", "RunStart", "StepEvent", "completed_of", "entry_of", "event_of", "step_event"]

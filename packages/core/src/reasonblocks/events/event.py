@@ -65,6 +65,11 @@ class StepEvent:
     composite: float | None = None
     metadata: Mapping[str, JSON] = field(default_factory=dict)
 
+    @property
+    def final(self) -> bool:
+        """True for the event of a run's last completed step, which has no call."""
+        return self.metadata.get("final") is True
+
     def as_dict(self) -> dict[str, JSON]:
         body = {name: getattr(self, name) for name in _FLAT_FIELDS}
         for name, value in body.items():
@@ -246,6 +251,31 @@ def _arguments(text: str) -> JSON:
         value: JSON = json.loads(text)
         return mended(value) if "\\u" in text else value
     return {"input": text}
+
+
+_ENTRY = Codec(StepLogEntry)
+_OWN_FIELDS = """timestamp composite monitors_fired failure_type injections injection_sources intervention_texts
+    tokens input_tokens output_tokens cache_read_tokens""".split()
+"""The fields of an entry that an event has under the same name."""
+_UNKNOWN: Mapping[str, Any] = {"step": 0, "timestamp": 0.0, "fsm_state": ""}
+
+
+def entry_of(event: StepEvent) -> StepLogEntry:
+    """Return the log entry that an event was made from.
+
+    Metadata is anybody's: a value that is not of its field's type is ignored. The state is then "", which no machine
+    has.
+    """
+    own = ((name, getattr(event, name)) for name in _OWN_FIELDS)
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in own}
+    given: Any = mended({**_UNKNOWN, **event.metadata, **plain, "step": event.step_index, "model_id": event.step_model})
+    while True:
+        try:
+            return _ENTRY.read(given)
+        except Unreadable as exc:
+            name = exc.path[0]
+            del given[name]
+            given.update({name: _UNKNOWN[name]} if name in _UNKNOWN else {})
 
 
 def _metadata(entry: StepLogEntry) -> dict[str, JSON]:

@@ -42,7 +42,7 @@ class StepLog:
 
     def entry(self, decision: StepDecision, overhead_ms: float = 0.0) -> StepLogEntry:
         """Return an entry of now that is not kept here."""
-        return entry_of(decision, time.time(), overhead_ms, self.judged_by)
+        return entry_of_decision(decision, time.time(), overhead_ms, self.judged_by)
 
     def ensure(self, decision: StepDecision, step: Step | None = None) -> None:
         """Add an entry for a decision of another process; auxiliary calls may have been made since."""
@@ -117,7 +117,7 @@ class StepLog:
         return at if 0 <= at < len(self._entries) and self._entries[at].step == step else None
 
 
-def entry_of(decision: StepDecision, timestamp: float, overhead_ms: float, judged_by: str) -> StepLogEntry:
+def entry_of_decision(decision: StepDecision, timestamp: float, overhead_ms: float, judged_by: str) -> StepLogEntry:
     """Return the entry with everything known before the call."""
     shown = [(injection.source, injection.text) for injection in decision.injections]
     if decision.standing_rules:

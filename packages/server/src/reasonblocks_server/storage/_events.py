@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Any
 
-from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, event_of
+from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of, event_of
 from reasonblocks.exceptions import EventError
 from reasonblocks.util.json import evolve
 
@@ -84,57 +84,50 @@ def _unit(metadata: Mapping[str, Any], run_id: str) -> str:
 
 
 def step_columns(event: StepEvent, body: str) -> Columns:
-    more = event.metadata
-    shown = list(islice(zip_longest(event.injection_sources, event.intervention_texts, event.injections), MOST))
-    withheld = islice(zip_longest(_texts(more.get("withheld_sources")), _texts(more.get("withheld_texts"))), MOST)
+    entry = entry_of(event)
     return {
         "run_id": event.run_id,
         "step_index": event.step_index,
         "at": event.timestamp,
-        "fsm_state": name_in(more.get("fsm_state")) or "",
-        "difficulty": _clean.number_in(more.get("difficulty")),
-        "composite": _clean.number_in(event.composite),
-        "failure_type": name_in(event.failure_type),
-        "gate": name_in(more.get("gate_decision")) or "",
-        "skipped": name_in(more.get("skipped_reason")) or "",
-        "model": name_in(event.step_model),
-        "tokens": event.tokens,
+        "fsm_state": name_of(entry.fsm_state),
+        "difficulty": entry.difficulty,
+        "composite": entry.composite,
+        "failure_type": name_in(entry.failure_type),
+        "gate": name_of(entry.gate_decision or ""),
+        "skipped": name_of(entry.skipped_reason or ""),
+        "model": name_in(entry.model_id),
+        "tokens": entry.tokens,
         "scores": _scores(event.scores),
-        "fired": _names(event.monitors_fired[:MOST]),
-        "sources": _names([source or "" for source, _, _ in shown]),
-        "withheld": _names([source or "" for source, _ in withheld]),
-        "final": is_final(event),
-        "error": bool(name_in(more.get("error"))),
-        "stopped": bool(name_in(more.get("stop")) or name_in(more.get("withheld_stop"))),
-        "doubts": _doubts(more.get("doubts")),
-        "dropped": len(_texts(more.get("injections_dropped"))),
+        "fired": _names(entry.monitors_fired),
+        "sources": _sources(entry.injection_sources, entry.intervention_texts, entry.injections),
+        "withheld": _sources(entry.withheld_sources, entry.withheld_texts),
+        "final": event.final,
+        "error": bool(entry.error),
+        "stopped": bool(entry.stop or entry.withheld_stop),
+        "doubts": bool(entry.doubts),
+        "dropped": len(entry.injections_dropped),
         "body": body,
     }
 
 
-def is_final(event: StepEvent) -> bool:
-    return event.metadata.get("final") is True
+def _sources(*told: Sequence[str]) -> str:
+    """Return the sources of a call's texts, of which there may be more than sources."""
+    return _names([source or "" for source, *_ in islice(zip_longest(*told), MOST)])
 
 
 def note_ids(event: StepEvent) -> tuple[str, ...]:
     """Return the ids of the notes that the agent was told before this call."""
-    return tuple(id_of(name) for name in _texts(event.metadata.get("note_ids")))[:MOST]
+    given = event.metadata.get("note_ids")
+    ids = given if isinstance(given, (list, tuple)) else ()
+    return tuple(id_of(name) for name in ids if isinstance(name, str))[:MOST]
 
 
 def finish_columns(event: RunFinish, body: str) -> Columns:
     return {"finished": event.timestamp, "outcome": name_of(event.outcome), "finish": body}
 
 
-def _doubts(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and any(isinstance(one, Mapping) for one in value)
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, (list, tuple)) else ()
-
-
 def _names(names: Sequence[str]) -> str:
-    return written([name_of(name) for name in names]) if names else "[]"
+    return written([name_of(name) for name in names[:MOST]]) if names else "[]"
 
 
 def _scores(scores: Mapping[str, float]) -> str:

@@ -21,13 +21,14 @@ from sqlalchemy import Connection, and_, bindparam, delete, or_, select, update
 
 from reasonblocks.events import RunFinish, RunStart, StepEvent
 from reasonblocks.types.outcomes import kind_of
+from reasonblocks_workbench.report import STANDING
 
-from ..summary import STANDING, summary_of
+from ..summary import summary_of
 from ..values import Ingested
 from . import _clean
 from ._clean import name_of
 from ._database import add_missing
-from ._events import Columns, Given, finish_columns, is_final, note_ids, run_columns, step_columns
+from ._events import Columns, Given, finish_columns, note_ids, run_columns, step_columns
 from ._rows import narrow_of, step_rows
 from ._tables import notes, runs, steps
 
@@ -148,7 +149,7 @@ class _Run:
         self.again, self.ended = True, False
 
     def _step(self, event: StepEvent, body: str) -> bool:
-        at, final = event.step_index, is_final(event)
+        at, final = event.step_index, event.final
         before = self.known.get(at)
         if before is not None and (final or not before):
             return False

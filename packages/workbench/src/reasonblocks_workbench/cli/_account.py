@@ -15,7 +15,8 @@ from reasonblocks.monitors.told import TEXTS
 from reasonblocks.types import JSON, StepDecision, ToolCall
 
 from ..replay import ReplayedRun, Stand
-from ._said import MONITOR, SILENCES, gate_of, monitor_speaks, said, silence
+from ..report.page import MONITOR
+from ._said import SILENCES, gate_of, monitor_speaks, said, silence
 
 LETTERS = {
     "A": "the same call as one since the mark, with the same result",

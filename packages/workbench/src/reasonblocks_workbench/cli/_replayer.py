@@ -12,7 +12,7 @@ from reasonblocks.types import StepDecision
 from reasonblocks.util.json import evolve
 
 from ..replay import OtherRuns, ReplayedRun, replay
-from ._said import STANDING
+from ..report.page import STANDING
 
 if TYPE_CHECKING:
     from reasonblocks.client import ReasonBlocks

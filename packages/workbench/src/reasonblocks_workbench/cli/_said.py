@@ -8,18 +8,8 @@ from dataclasses import dataclass
 from reasonblocks.types import Injection, StepDecision
 
 from ..replay import ReplayedRun
+from ..report.page import LOOK, MONITOR, STANDING, WHO
 
-MONITOR = "MonitorSteeringInjection"
-STANDING = "E3Injection"
-"""The source of standing rules, which every run gets: they do not count as interventions."""
-SOURCES: Mapping[str, str] = {
-    MONITOR: "monitor",
-    "E1Injection": "lesson",
-    "E2Injection": "lesson",
-    STANDING: "standing rules",
-    "OperatorInjection": "note",
-}
-LOOK = "a second look"
 SILENCES: Mapping[str, str] = {
     "quiet": "too few dead steps",
     "cap": "the run has had all its texts",
@@ -51,7 +41,7 @@ def said(decision: StepDecision) -> tuple[Said, ...]:
     """Return all texts of a decision: those that are shown, then those that observing withholds."""
     shown = [_said(decision, injection, withheld=False) for injection in decision.injections]
     if decision.standing_rules and not any(text.standing for text in shown):
-        shown.append(Said(source=STANDING, who=SOURCES[STANDING], why="", text=decision.standing_rules))
+        shown.append(Said(source=STANDING, who=WHO[STANDING], why="", text=decision.standing_rules))
     return (*shown, *(_said(decision, injection, withheld=True) for injection in decision.withheld))
 
 
@@ -59,7 +49,7 @@ def _said(decision: StepDecision, injection: Injection, *, withheld: bool) -> Sa
     again = withheld and bool(second_look(decision))
     return Said(
         source=injection.source,
-        who=LOOK if again else SOURCES.get(injection.source, injection.source),
+        who=f"a {LOOK}" if again else WHO.get(injection.source, injection.source),
         why=finding(decision) if injection.source == MONITOR else "",
         patterns=", ".join(injection.pattern_ids),
         text=injection.text,

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
+from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of
 from reasonblocks.types.outcomes import kind_of
 
 from ._layout import clipped, fitted
 from ._paint import Canvas, Line
-from ._watched import Told, Watched, WatchedRun, finish_of, is_final, text_of, told
+from ._watched import Told, Watched, WatchedRun, finish_of, told
 from .output import clean
 
 if TYPE_CHECKING:
@@ -81,18 +81,17 @@ def clock(timestamp: float) -> str:
 
 
 def _step_line(event: StepEvent, run: WatchedRun, canvas: Canvas) -> Line:
-    number = "end" if is_final(event) else f"#{event.step_index}"
-    action = fitted(event.action or event.thought, ACTION)
-    if text_of(event.metadata, "skipped_reason") == "auxiliary":
-        action = "(auxiliary call)"
-    fault = text_of(event.metadata, "error")
+    entry = entry_of(event)
+    number = "end" if event.final else f"#{event.step_index}"
+    auxiliary = entry.skipped_reason == "auxiliary"
+    action = "(auxiliary call)" if auxiliary else fitted(event.action or event.thought, ACTION)
     return (
         *_head(event, run),
         (number.rjust(5), ""),
         (f"  {fitted(run.state, 6).ljust(6)}", STATES.get(run.state, "")),
         (f" {level(run.difficulties[-1], canvas)}  ", "cyan"),
         (action, ""),
-        (f"  {fitted(fault, ACTION)}" if fault else "", "red"),
+        (f"  {fitted(entry.error, ACTION)}" if entry.error else "", "red"),
     )
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
+from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of
 from reasonblocks.types.outcomes import kind_of
-from reasonblocks.util.json import is_number
 
-from ._said import SOURCES, STANDING
+from ..report.page import MONITOR, STANDING, WHO
 
 RUNS_KEPT = 200
 TEXTS_KEPT = 50
@@ -79,13 +77,13 @@ class Watched:
         return sum(run.outcome is None for run in self.runs.values())
 
     def _step(self, run: WatchedRun, event: StepEvent) -> None:
-        metadata = event.metadata
-        run.step, run.state = event.step_index, text_of(metadata, "fsm_state") or run.state
-        run.doubted = bool(metadata.get("doubts"))
-        difficulty = metadata.get("difficulty")
-        run.difficulties.append(difficulty if is_number(difficulty) and 0 <= difficulty <= 1 else None)
+        entry = entry_of(event)
+        run.step, run.state = event.step_index, entry.fsm_state or run.state
+        run.doubted = bool(entry.doubts)
+        known = entry.difficulty is not None and 0 <= entry.difficulty <= 1
+        run.difficulties.append(entry.difficulty if known else None)
         run.tokens += event.tokens or 0
-        if not is_final(event):
+        if not event.final:
             run.outcome = None  # it continues
         found = list(told(event))
         run.texts += len(found)
@@ -104,38 +102,23 @@ def _started(event: RunStart) -> WatchedRun:
     )
 
 
-def is_final(event: StepEvent) -> bool:
-    """Return True for the event of a run's last completed step, which has no call."""
-    return event.metadata.get("final") is True
-
-
-def told(event: StepEvent) -> Iterable[Told]:
+def told(event: StepEvent) -> Iterator[Told]:
     """Yield the texts of a call except standing rules, then those that were withheld from an observed run."""
-    metadata = event.metadata
-    withheld = zip(_texts(metadata, "withheld_sources"), _texts(metadata, "withheld_texts"))
-    for hidden, pairs in ((False, zip(event.injection_sources, event.intervention_texts)), (True, withheld)):
+    entry = entry_of(event)
+    shown = zip(entry.injection_sources, entry.intervention_texts)
+    withheld = zip(entry.withheld_sources, entry.withheld_texts)
+    for hidden, pairs in ((False, shown), (True, withheld)):
         for source, text in pairs:
             if source != STANDING:
                 yield Told(
                     run_id=event.run_id,
                     step=event.step_index,
                     timestamp=event.timestamp,
-                    who=SOURCES.get(source, source),
-                    why=", ".join(event.monitors_fired) if source.startswith("Monitor") else "",
+                    who=WHO.get(source, source),
+                    why=", ".join(event.monitors_fired) if source == MONITOR else "",
                     text=text,
                     withheld=hidden,
                 )
-
-
-def text_of(metadata: Mapping[str, Any], name: str) -> str:
-    """Return a text of an event's metadata, "" if it is missing or of another type."""
-    value = metadata.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _texts(metadata: Mapping[str, Any], name: str) -> list[str]:
-    value = metadata.get(name)
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def finish_of(event: RunFinish, run: WatchedRun) -> str:

@@ -19,10 +19,11 @@ from .html import (
     runs_page,
 )
 from .line import RunLine, run_line
-from .page import Row, RunPage, Told, Verdict
+from .page import STANDING, Row, RunPage, Told, Verdict, completed_before
 from .tally import Tally
 
 __all__ = [
-    "SCRIPT", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "OnePage", "Row", "RunLine", "RunPage",
-    "Tally", "Told", "Verdict", "health_page", "page_of_log", "page_of_replayed", "run_line", "run_page", "runs_page",
+    "SCRIPT", "STANDING", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "OnePage", "Row", "RunLine",
+    "RunPage", "Tally", "Told", "Verdict", "completed_before", "health_page", "page_of_log", "page_of_replayed",
+    "run_line", "run_page", "runs_page",
 ]  # fmt: skip

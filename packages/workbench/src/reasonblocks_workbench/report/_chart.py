@@ -211,7 +211,7 @@ def _y(difficulty: float) -> float:
 
 def _points(groups: Sequence[Sequence[Row]], column: float) -> Iterator[tuple[float, float] | None]:
     for at, group in enumerate(groups):
-        known = [row.difficulty for row in group if row.difficulty is not None]
+        known = [row.entry.difficulty for row in group if row.entry.difficulty is not None]
         yield (round((at + 0.5) * column, 3), _y(max(known))) if known else None
 
 
@@ -256,7 +256,7 @@ def _lanes(groups: Sequence[Sequence[Row]], column: float) -> Iterator[Lane]:
     for group, highest in zip(groups, scores, strict=True):
         for name, score in highest.items():
             peaks[name] = max(score, peaks.get(name, score))
-        times.update(name for row in group for name in dict.fromkeys(row.fired))
+        times.update(name for row in group for name in dict.fromkeys(row.entry.monitors_fired))
     most = sorted(peaks, key=lambda name: (-times[name], -peaks[name]))[:MOST_LANES]
     for name in (name for name in peaks if name in {*most}):
         shown = peaks[name] > QUIET or times[name] > 0
@@ -268,7 +268,7 @@ def _scores(group: Sequence[Row]) -> dict[str, float]:
     """Return each monitor's highest score in a group of calls."""
     found: dict[str, float] = {}
     for row in group:
-        for name in (*row.scores, *row.fired):
+        for name in (*row.scores, *row.entry.monitors_fired):
             found[name] = max(row.scores.get(name, 0.0), found.get(name, 0.0))
     return found
 
@@ -278,7 +278,7 @@ def _cells(
 ) -> Iterator[Cell]:
     for at, group in enumerate(groups):
         score = scores[at].get(name)
-        fired = score is not None and any(name in row.fired for row in group)
+        fired = score is not None and any(name in row.entry.monitors_fired for row in group)
         if score is not None and (score > FAINT or fired):
             x, width = _placed(at, 1, column)
             opacity = round(max(0.06, min(1.0, max(0.0, score)) ** 1.5), 2)
@@ -288,8 +288,8 @@ def _cells(
 def kinds_of(row: Row) -> list[Kind]:
     """Return the marks of a row, the most important first."""
     found: set[Kind] = {told.kind for told in row.told}
-    found |= {"stop"} if row.stop or row.withheld_stop else set()
-    found |= {"asked"} if row.asked or row.withheld_asked else set()
+    found |= {"stop"} if row.entry.stop or row.entry.withheld_stop else set()
+    found |= {"asked"} if row.entry.interrupt or row.entry.withheld_interrupt else set()
     return [kind for kind in MARK_ORDER if kind in found]
 
 
@@ -330,17 +330,18 @@ def _label(row: Row, *, unheard: bool) -> str:
     told, stopped = ("would be told", "would be stopped") if unheard else ("told", "stopped")
     said = [f"{told.who}{' (withheld)' if told.withheld else ''}" for told in row.told]
     words = [name_of(row), row.state or "not decided"]
-    words += [f"difficulty {number(row.difficulty)}"] if row.difficulty is not None else []
-    words += [f"fired: {', '.join(map(plain, row.fired))}"] if row.fired else []
+    words += [f"difficulty {number(row.entry.difficulty)}"] if row.entry.difficulty is not None else []
+    words += [f"fired: {', '.join(map(plain, row.entry.monitors_fired))}"] if row.entry.monitors_fired else []
     words += ["not evaluated"] if row.unjudged else []
     words += [f"{told}: {', '.join(map(plain, said))}"] if said else []
-    words += [f"{stopped}: {plain(row.stop or row.withheld_stop)}"] if row.stop or row.withheld_stop else []
+    stop = row.entry.stop or row.entry.withheld_stop
+    words += [f"{stopped}: {plain(stop)}"] if stop else []
     return " · ".join(words)
 
 
 def _span(group: Sequence[Row]) -> str:
-    known = [row.difficulty for row in group if row.difficulty is not None]
-    fired = dict.fromkeys(plain(name) for row in group for name in row.fired)
+    known = [row.entry.difficulty for row in group if row.entry.difficulty is not None]
+    fired = dict.fromkeys(plain(name) for row in group for name in row.entry.monitors_fired)
     told = sum(len(row.interventions) for row in group)
     words = [f"calls {group[0].number} to {group[-1].number}", _hardest(group) or "not decided"]
     words += [f"difficulty up to {number(max(known))}"] if known else []
@@ -352,7 +353,7 @@ def _span(group: Sequence[Row]) -> str:
 
 def description(page: RunPage) -> str:
     """Return a description of the chart in words; the table of steps has every value."""
-    known = [(row.difficulty, row.number) for row in page.rows if row.difficulty is not None]
+    known = [(row.entry.difficulty, row.number) for row in page.rows if row.entry.difficulty is not None]
     words = [f"{counted(page.steps, 'step')}."]
     if page.states:
         words.append(f"States reached: {', '.join(page.states)}.")
@@ -361,7 +362,7 @@ def description(page: RunPage) -> str:
         words.append(f"The highest difficulty is {number(highest)}, before call {call}.")
     fired: dict[str, list[int]] = {name: [] for name in page.fired[:MOST_LANES]}
     for row in page.rows:
-        for name in fired.keys() & {*row.fired}:
+        for name in fired.keys() & {*row.entry.monitors_fired}:
             fired[name].append(row.number)
     words += [f"{plain(name)} fired before {_calls(calls)}." for name, calls in fired.items()]
     gaps = [row.number for row in page.rows if row.unjudged]

@@ -197,9 +197,9 @@ def run_context(
         "judged": len(verdicts),
         "recovered": sum(verdict.recovered for verdict in verdicts),
         "told_word": view.TOLD_WORDS[page.unheard],
-        "has_models": len({row.model for row in page.rows if row.model}) > 1,
-        "has_tokens": any(row.tokens is not None for row in page.rows),
-        "has_times": any(row.latency_ms is not None for row in page.rows),
+        "has_models": len({row.entry.model_id for row in page.rows if row.entry.model_id}) > 1,
+        "has_tokens": any(row.entry.tokens is not None for row in page.rows),
+        "has_times": any(row.entry.latency_ms is not None for row in page.rows),
     }
 
 

@@ -55,7 +55,7 @@ class RunLine:
 
 def run_line(page: RunPage, href: str) -> RunLine:
     """Return the line of a run."""
-    levels = [row.difficulty for row in page.rows]
+    levels = [row.entry.difficulty for row in page.rows]
     known = [level for level in levels if level is not None]
     last = max(1, len(page.rows) - 1)
     return RunLine(

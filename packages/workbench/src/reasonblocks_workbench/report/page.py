@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.engine.gates import MONITOR_CAP
 from reasonblocks.engine.recovery import Judging, has_ended_well, is_judged, is_troubled
-from reasonblocks.types import Doubt, Step
+from reasonblocks.types import Doubt, Step, StepLogEntry
 from reasonblocks.types.outcomes import UNKNOWN, kind_of
 
 MONITOR = "MonitorSteeringInjection"
@@ -23,6 +23,8 @@ WHO: Mapping[str, str] = {
     STANDING: "standing rules",
     "OperatorInjection": "operator",
 }
+LOOK = "second look"
+UNKNOWN_STATE = "?"
 HARDEST = ("SKIP", "SLOW", "NORMAL", "FAST", "INIT", "END")
 """The states, the hardest first."""
 OutcomeKind: TypeAlias = Literal["success", "failure", "stopped", "open", "unknown"]
@@ -52,7 +54,7 @@ class Told:
 
     @property
     def who(self) -> str:
-        return "second look" if self.look else WHO.get(self.source, self.source)
+        return LOOK if self.look else WHO.get(self.source, self.source)
 
     @property
     def kind(self) -> Kind:
@@ -70,57 +72,39 @@ class Row:
     """Call n, and the completed step that it was decided from: None for the first call and an auxiliary one.
 
     `after` is the number of that step: n-1, or less after auxiliary calls. The final row has a completed step and no
-    call. A row without a `state` was not decided, because the run was stopped before it.
+    call. A row that is not `decided` has no entry to speak of: the run was stopped before it.
     """
 
-    number: int
-    state: str
+    entry: StepLogEntry
     after: int | None = None
     step: Step | None = None
     final: bool = False
+    decided: bool = True
     at: float | None = None
     """The time of the call, in seconds since the epoch."""
-    # decided, from the completed step
-    difficulty: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
-    fired: tuple[str, ...] = ()
-    composite: float | None = None
-    failure_type: str = ""
-    gate: str = ""
-    skipped: str = ""
     told: tuple[Told, ...] = ()
-    dropped: tuple[str, ...] = ()
-    retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    stop: str = ""
-    withheld_stop: str = ""
-    asked: str = ""
-    """The reason for which a person was asked before this call."""
-    withheld_asked: str = ""
-    # the call
-    model: str = ""
-    route: str = ""
-    withheld_route: str = ""
-    tokens: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    latency_ms: float | None = None
-    overhead_ms: float | None = None
-    error: str = ""
+
+    @property
+    def number(self) -> int:
+        return self.entry.step
+
+    @property
+    def state(self) -> str:
+        """The state, "" for a row that was not decided, "?" for a state that the machine does not have."""
+        known = self.entry.fsm_state in HARDEST
+        return "" if not self.decided else self.entry.fsm_state if known else UNKNOWN_STATE
 
     @property
     def auxiliary(self) -> bool:
-        return self.skipped == "auxiliary"
-
-    @property
-    def decided(self) -> bool:
-        return bool(self.state)
+        return self.entry.skipped_reason == "auxiliary"
 
     @property
     def unjudged(self) -> bool:
         """True if steering was due and did not happen: no evaluation was available, or there was a fault."""
-        return self.after is not None and self.decided and (self.gate == "unavailable" or self.skipped == "fault")
+        entry = self.entry
+        failed = entry.gate_decision == "unavailable" or entry.skipped_reason == "fault"
+        return self.after is not None and self.decided and failed
 
     @property
     def interventions(self) -> tuple[Told, ...]:
@@ -129,6 +113,15 @@ class Row:
     @property
     def look(self) -> bool:
         return any(told.look for told in self.told)
+
+
+def completed_before(entries: Iterable[StepLogEntry]) -> Iterator[int | None]:
+    """Yield for each call the number of the step that it was decided from; None for the first and an auxiliary one."""
+    before = None
+    for entry in entries:
+        auxiliary = entry.skipped_reason == "auxiliary"
+        yield None if auxiliary else before
+        before = before if auxiliary else entry.step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +197,7 @@ class RunPage:
     @cached_property
     def untroubled(self) -> tuple[int, ...]:
         """The numbers of the calls that were decided without trouble."""
-        return tuple(sorted(row.number for row in self.decided if not is_troubled(row.fired, row.state)))
+        return tuple(sorted(row.number for row in self.decided if not is_troubled(row.entry.monitors_fired, row.state)))
 
     @cached_property
     def steps(self) -> int:
@@ -233,7 +226,7 @@ class RunPage:
     @cached_property
     def stopped(self) -> Row | None:
         """The first row at which the run is stopped, or would be without mode "observe"."""
-        return next((row for row in self.rows if row.stop or row.withheld_stop), None)
+        return next((row for row in self.rows if row.entry.stop or row.entry.withheld_stop), None)
 
     @cached_property
     def look(self) -> Row | None:
@@ -242,7 +235,7 @@ class RunPage:
 
     @cached_property
     def tokens(self) -> int | None:
-        known = [row.tokens for row in self.calls if row.tokens is not None]
+        known = [tokens for row in self.calls if (tokens := row.entry.tokens) is not None]
         return sum(known) if known else None
 
     @cached_property
@@ -261,16 +254,16 @@ class RunPage:
 
     @cached_property
     def failure_types(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(row.failure_type for row in self.rows if row.failure_type))
+        return tuple(dict.fromkeys(kind for row in self.rows if (kind := row.entry.failure_type)))
 
     @cached_property
     def fired(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for row in self.rows for name in row.fired))
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.entry.monitors_fired))
 
     @cached_property
     def models(self) -> tuple[str, ...]:
         """The models that were called, else the run's own."""
-        called = tuple(dict.fromkeys(row.model for row in self.calls if row.model))
+        called = tuple(dict.fromkeys(model for row in self.calls if (model := row.entry.model_id)))
         return called or ((self.model,) if self.model else ())
 
     @cached_property
@@ -286,10 +279,10 @@ def verdicts(rows: Sequence[Row], outcome: str, doubts: Collection[Doubt] = ()) 
         if row.auxiliary:
             judging.put_off()
             continue
-        last = row.number if row.decided else last
+        last, fired = row.number if row.decided else last, row.entry.monitors_fired
         for call in judging.due(row.number) if row.decided else ():
-            found[call] = Verdict(recovered=not is_troubled(row.fired, row.state), steps=row.number - call)
-        if row.interventions and is_judged(row.fired, row.state, row.composite):
+            found[call] = Verdict(recovered=not is_troubled(fired, row.state), steps=row.number - call)
+        if row.interventions and is_judged(fired, row.state, row.entry.composite):
             judging.wait(row.number, row.number)
     for call in judging.left(outcome):
         found[call] = Verdict(recovered=has_ended_well(outcome, doubts), steps=last - call, at_end=True)

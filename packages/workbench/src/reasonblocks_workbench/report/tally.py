@@ -67,7 +67,7 @@ class Tally:
         self.flagged += bool(told)
         self.interventions += len(told)
         self.firsts += [told[0].after or 0] if told else []
-        self.monitors.update({name for row in page.decided for name in row.fired})
+        self.monitors.update({name for row in page.decided for name in row.entry.monitors_fired})
         self.doubted += bool(page.doubts)
         self.doubts.update({doubt.monitor for doubt in page.doubts})
         self._add_stop(page)
@@ -79,22 +79,23 @@ class Tally:
         if row is not None:
             self.stopped += 1
             self.saved += sum(1 for one in page.rows if one.after is not None and one.number > row.number)
-            self.observed += not row.stop
+            self.observed += not row.entry.stop
             self.unheard_stopped += page.unheard
 
     def _add_faults(self, page: RunPage) -> None:
         self.unjudged += page.unjudged
-        self.faults += sum(row.skipped == "fault" for row in page.decided)
-        self.unavailable += sum("unavailable" in (row.skipped, row.gate) for row in page.rows)
-        self.errors += sum(bool(row.error) for row in page.rows)
-        self.dropped += sum(len(row.dropped) for row in page.rows)
+        self.faults += sum(row.entry.skipped_reason == "fault" for row in page.decided)
+        for entry in (row.entry for row in page.rows):
+            self.unavailable += "unavailable" in (entry.skipped_reason, entry.gate_decision)
+            self.errors += bool(entry.error)
+            self.dropped += len(entry.injections_dropped)
 
     def _add_effects(self, page: RunPage) -> None:
         self.texts.update("withheld" if told.withheld else told.who for _, told in page.told)
         self.unheard += sum(told.withheld or page.replayed for _, told in page.told)
         judged = self.unheard_judged if page.unheard else self.judged
         recovered = self.unheard_recovered if page.unheard else self.recovered
-        types = {row.number: row.failure_type or "no failure type" for row in page.rows}
+        types = {row.number: row.entry.failure_type or "no failure type" for row in page.rows}
         for call, verdict in page.verdicts.items():
             judged[types[call]] += 1
             recovered[types[call]] += verdict.recovered

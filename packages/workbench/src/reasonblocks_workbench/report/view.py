@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from reasonblocks.engine.recovery import is_judged
 from reasonblocks.types import ToolCall
@@ -120,9 +120,9 @@ def _why(row: Row, told: Told) -> str:
         return text.preview(", ".join(told.patterns))
     fired = ", ".join(
         f"{text.plain(name)} {text.number(row.scores[name])}" if name in row.scores else text.plain(name)
-        for name in row.fired
+        for name in row.entry.monitors_fired
     )
-    return text.preview(f"{row.failure_type}: {fired}" if row.failure_type and fired else row.failure_type or fired)
+    return text.preview(": ".join(filter(None, (row.entry.failure_type, fired))))
 
 
 def _effect(page: RunPage, row: Row, told: Told) -> Effect:
@@ -155,7 +155,7 @@ def _end_of_trouble(page: RunPage, row: Row, verdict: Verdict) -> int | None:
 
 
 def _why_not(page: RunPage, row: Row) -> str:
-    if not is_judged(row.fired, row.state, row.composite):
+    if not is_judged(row.entry.monitors_fired, row.state, row.entry.composite):
         return "the run was not in trouble"
     if page.outcome == ABANDONED:
         return "the run was abandoned"
@@ -168,7 +168,8 @@ def _state_of(page: RunPage, number: int) -> str:
     row = page.by_number.get(number)
     if row is None:
         return "the run continued"
-    fired = f"{text.preview(', '.join(row.fired))} still fired" if row.fired else "no monitor fired"
+    names = text.preview(", ".join(row.entry.monitors_fired))
+    fired = f"{names} still fired" if names else "no monitor fired"
     return f"{fired} and the state was {text.plain(row.state)}"
 
 
@@ -209,7 +210,7 @@ def unjudged(page: RunPage) -> str:
     if not page.unjudged:
         return ""
     verb = "was" if page.unjudged == 1 else "were"
-    faults = sum(row.unjudged and row.skipped == "fault" for row in page.rows)
+    faults = sum(row.unjudged and row.entry.skipped_reason == "fault" for row in page.rows)
     why = f" ({counted(faults, 'fault')})" if faults else ""
     return f"{page.unjudged:,} of {counted(page.steps, 'step')} {verb} not evaluated{why}: nothing was judged there."
 
@@ -250,55 +251,53 @@ def legend(page: RunPage) -> list[tuple[Kind, str]]:
 
 def gate_word(row: Row) -> str:
     """Return the gate of a call, or the reason for which its step was skipped."""
-    return text.preview(row.skipped if row.skipped and row.skipped != "fast" else row.gate, 24)
+    skipped = row.entry.skipped_reason
+    return text.preview((skipped if skipped != "fast" else None) or row.entry.gate_decision or "", 24)
 
 
 def facts_of(row: Row) -> Iterator[Fact]:
     """Yield the facts of a call that its row in the table has no room for."""
-    parts = ", ".join(f"{text.plain(name)} {text.number(value)}" for name, value in row.parts.items())
-    known = row.input_tokens is not None or row.output_tokens is not None
+    entry = row.entry
+    parts = asdict(entry.difficulty_parts) if entry.difficulty_parts is not None else {}
+    known = entry.input_tokens is not None or entry.output_tokens is not None
     tokens = [
-        (None if known else row.tokens, "in all"),
-        (row.input_tokens, "in"),
-        (row.output_tokens, "out"),
-        (row.cache_read_tokens, "from the cache"),
+        (None if known else entry.tokens, "in all"),
+        (entry.input_tokens, "in"),
+        (entry.output_tokens, "out"),
+        (entry.cache_read_tokens, "from the cache"),
     ]
     named = (
-        ("gate", _explained(row.gate, GATES)),
-        ("skipped", _explained(row.skipped, SKIPS)),
-        ("stopped", row.stop),
-        ("would be stopped", row.withheld_stop),
-        ("a person was asked", row.asked),
-        ("a person would be asked", row.withheld_asked),
-        ("failure type", row.failure_type),
-        ("composite", "" if row.composite is None else text.number(row.composite)),
-        ("difficulty from", parts),
-        ("lessons found", _retrieved(row)),
-        ("left out", ", ".join(row.dropped)),
-        ("called", row.model),
-        ("routed for", row.route),
-        ("route withheld", row.withheld_route),
+        ("gate", _explained(entry.gate_decision, GATES)),
+        ("skipped", _explained(entry.skipped_reason, SKIPS)),
+        ("stopped", entry.stop),
+        ("would be stopped", entry.withheld_stop),
+        ("a person was asked", entry.interrupt),
+        ("a person would be asked", entry.withheld_interrupt),
+        ("failure type", entry.failure_type),
+        ("composite", "" if entry.composite is None else text.number(entry.composite)),
+        ("difficulty from", ", ".join(f"{name} {text.number(value)}" for name, value in parts.items())),
+        ("lessons found", _retrieved(entry.retrieved)),
+        ("left out", ", ".join(entry.injections_dropped)),
+        ("called", entry.model_id),
+        ("routed for", entry.route),
+        ("route withheld", entry.withheld_route),
         ("tokens", ", ".join(f"{text.count(number)} {name}" for number, name in tokens if number is not None)),
-        ("model latency", "" if row.latency_ms is None else f"{text.milliseconds(row.latency_ms)} ms"),
-        ("steering time", "" if not row.overhead_ms else f"{text.milliseconds(row.overhead_ms)} ms"),
-        ("error of the call", row.error),
+        ("model latency", "" if entry.latency_ms is None else f"{text.milliseconds(entry.latency_ms)} ms"),
+        ("steering time", f"{text.milliseconds(entry.overhead_ms)} ms" if entry.overhead_ms else ""),
+        ("error of the call", entry.error),
     )
     for name, value in named:
         if value:
             yield Fact(name, text.preview(value, 300))
 
 
-def _explained(word: str, words: Mapping[str, str]) -> str:
-    return f"{word}: {words[word]}" if word in words else word
+def _explained(word: str | None, words: Mapping[str, str]) -> str | None:
+    return f"{word}: {words[word]}" if word and word in words else word
 
 
-def _retrieved(row: Row) -> str:
-    found = (
-        f"{tier}: {'no answer' if ids is None else ', '.join(ids)}"
-        for tier, ids in row.retrieved.items()
-        if ids is None or ids
-    )
-    return "; ".join(found)
+def _retrieved(retrieved: Mapping[str, tuple[str, ...] | None]) -> str:
+    found = ((tier, "no answer" if ids is None else ", ".join(ids)) for tier, ids in retrieved.items())
+    return "; ".join(f"{tier}: {ids}" for tier, ids in found if ids)
 
 
 def arguments(call: ToolCall) -> list[tuple[str, str]]:

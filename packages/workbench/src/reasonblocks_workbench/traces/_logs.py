@@ -62,7 +62,7 @@ class OpenLog:
             self.start = self.start or event
         elif isinstance(event, StepEvent):
             before = self.steps.get(event.step_index)
-            if before is None or (_is_final(before) and not _is_final(event)):  # the run went on after its end
+            if before is None or (before.final and not event.final):  # the run went on after its end
                 self.steps[event.step_index] = event
         elif self.finish is None or (kind_of(self.finish.outcome) == "success" != kind_of(event.outcome)):
             self.finish = event
@@ -118,7 +118,7 @@ def recorded_of(log: RunLog) -> RecordedRun:
 
     Auxiliary calls are no steps. A call without an answer, or without an event after it, is no step either.
     """
-    calls = {event.step_index: event for event in log.steps if not _is_final(event)}
+    calls = {event.step_index: event for event in log.steps if not event.final}
     found = [(completed_of(event), _usage_before(event.step_index, calls)) for event in _with_step(log.steps, calls)]
     run = log.start.run if log.start else None
     header = Header(
@@ -137,10 +137,6 @@ def recorded_of(log: RunLog) -> RecordedRun:
 def recorded(logs: Logs) -> Runs:
     for log in logs:
         yield log if isinstance(log, RecordError) else recorded_of(log)
-
-
-def _is_final(event: StepEvent) -> bool:
-    return event.metadata.get("final") is True
 
 
 def _is_auxiliary(event: StepEvent) -> bool:
