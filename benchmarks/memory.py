@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
@@ -25,7 +25,6 @@ from reasonblocks import CodebaseMemory
 from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.findings import finding_id
 from reasonblocks.types import Finding
-from reasonblocks.util.json import evolve
 
 Row = dict[str, object]
 DATA = Path(__file__).parent / "_memory/data"
@@ -196,7 +195,7 @@ def made(count: int) -> list[Finding]:
         text = f"{' '.join(chance.choices(words, k=size))} {number}"
         path = f"src/part{number % 97}/{chance.choice(known).file_path}"
         given = Finding(content=text, file_path=path, created_at="2026-01-01T00:00:00+00:00")
-        found.append(evolve(given, finding_id=finding_id(SCOPE, given)))
+        found.append(replace(given, finding_id=finding_id(SCOPE, given)))
     return found
 
 

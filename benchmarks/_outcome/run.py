@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
@@ -12,7 +12,6 @@ from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.monitors.sightings import OWN_MEMORY
 from reasonblocks.monitors.untried import alternatives
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, TraceState
-from reasonblocks.util.json import evolve
 
 from .arms import ARMS, Arm, Moment, placed
 from .backend import Message, Query, Reply
@@ -316,7 +315,7 @@ def _unsay(session: SteeringSession, before: TraceState) -> None:
 
     A session has no public way to take an injection back, because an agent cannot unread it: only here is it not shown.
     """
-    session._state = evolve(
+    session._state = replace(
         session.trace.state,
         injected=before.injected,
         injected_text=before.injected_text,

@@ -26,7 +26,6 @@ from reasonblocks.types import (
     ToolResult,
     Usage,
 )
-from reasonblocks.util.json import evolve
 from tests.core.world import RecordingSink, begin, called, client, found, pattern, run, speaks, step, through_json
 
 PLANNED = StepOutcome(
@@ -285,8 +284,8 @@ def test_a_snapshot_from_before_there_were_auxiliary_calls_is_read() -> None:
     later = ("account", "patience")
     older = {name: value for name, value in snapshot.items() if "auxiliary" not in name and name not in later}
     resumed = rb.session(snapshot={**older, "version": 2})
-    empty = {"memories": {}, "account": Account(), "patience": Patience()}
-    assert resumed.trace.state == evolve(session.trace.state, **empty)
+    empty = replace(session.trace.state, memories={}, account=Account(), patience=Patience())
+    assert resumed.trace.state == empty
 
 
 def test_more_auxiliary_calls_than_calls_are_refused() -> None:

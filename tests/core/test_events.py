@@ -77,8 +77,8 @@ def test_a_step_event_is_read_back_as_it_was(entry: StepLogEntry, step: Step, sc
 def test_the_log_entry_is_read_from_the_event(entry: StepLogEntry, step: Step, scores: dict[str, float]) -> None:
     event = event_of(json.loads(json.dumps(step_event("r", entry, step, scores).as_dict())))
     assert isinstance(event, StepEvent)
-    unsent = {"thought_preview": "", "note_ids": () if entry.error is not None else entry.note_ids}
-    assert entry_of(event) == replace(entry, **unsent)
+    sent_notes = () if entry.error is not None else entry.note_ids
+    assert entry_of(event) == replace(entry, thought_preview="", note_ids=sent_notes)
 
 
 @given(ENTRIES, st.dictionaries(st.sampled_from(sorted(StepLogEntry.__dataclass_fields__)), JSONS, max_size=4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from reasonblocks.monitors.kinds import KINDS, TYPES
 from reasonblocks.patterns import Curve, best, checked, fits, pattern_of, revised, standing, visible
 from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Pattern
-from reasonblocks.util.json import evolve
 
 NOW = "2026-01-01T00:00:00+00:00"
 LESSON = Pattern(id="a", tier="e2", exemplars=("text",), created_at=NOW)
@@ -47,24 +47,24 @@ def test_a_nearer_text_is_never_worth_less(curve: Curve, one: float, other: floa
 
 def test_a_new_pattern_gets_its_time_and_keeps_one_that_it_has() -> None:
     later = "2030-01-01T00:00:00+00:00"
-    new = evolve(LESSON, created_at=None)
+    new = replace(LESSON, created_at=None)
     assert (revised(new, None, later).created_at, revised(LESSON, None, later).created_at) == (later, NOW)
 
 
 def test_the_same_pattern_again_changes_nothing() -> None:
-    stored = evolve(LESSON, revision=4, stats={"injected": 2})
-    assert revised(evolve(LESSON, created_at=None), stored, "later") == stored
+    stored = replace(LESSON, revision=4, stats={"injected": 2})
+    assert revised(replace(LESSON, created_at=None), stored, "later") == stored
 
 
 def test_a_different_one_is_the_next_revision_and_is_not_judged_by_the_old_counts() -> None:
-    stored = evolve(LESSON, revision=4, stats={"not_recovered": 9})
-    new = revised(evolve(LESSON, exemplars=("other",), created_at=None), stored, "later")
+    stored = replace(LESSON, revision=4, stats={"not_recovered": 9})
+    new = revised(replace(LESSON, exemplars=("other",), created_at=None), stored, "later")
     assert (new.revision, new.stats, new.created_at) == (5, {}, NOW)
 
 
 def test_counts_that_are_brought_along_are_taken() -> None:
-    stored = evolve(LESSON, stats={"injected": 2})
-    assert revised(evolve(LESSON, stats={"injected": 7}), stored, "later").stats == {"injected": 7}
+    stored = replace(LESSON, stats={"injected": 2})
+    assert revised(replace(LESSON, stats={"injected": 7}), stored, "later").stats == {"injected": 7}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_counts_that_are_brought_along_are_taken() -> None:
 )
 def test_what_no_store_can_keep_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="pattern 'a'"):
-        checked(evolve(LESSON, **wrong))
+        checked(replace(LESSON, **wrong))
 
 
 def test_a_kind_that_no_monitor_has_is_kept_and_fits_no_finding() -> None:
@@ -139,11 +139,11 @@ LOOP: dict[str, Any] = {"failure_type": "loop"}
     ],
 )
 def test_who_sees_a_pattern(stored: dict[str, Any], asked: dict[str, Any], seen: bool) -> None:
-    assert visible(evolve(LESSON, **stored), evolve(ASKED, **asked)) is seen
+    assert visible(replace(LESSON, **stored), replace(ASKED, **asked)) is seen
 
 
 def _found(name: str, similarity: float, **changes: Any) -> ETrace:
-    return ETrace(pattern=evolve(LESSON, id=name, **changes), similarity=similarity)
+    return ETrace(pattern=replace(LESSON, id=name, **changes), similarity=similarity)
 
 
 def _passing(*found: ETrace) -> list[str]:
@@ -178,7 +178,7 @@ def test_a_pattern_is_last_after_five_judgements_of_which_fewer_than_a_quarter_a
 
 
 def test_standing_rules_come_by_id_those_that_do_not_help_last() -> None:
-    rules = [evolve(LESSON, id=name, tier="e3") for name in "cb"]
-    useless = evolve(LESSON, id="a", tier="e3", stats={"not_recovered": 9})
-    given_ = standing([useless, *rules], evolve(ASKED, tier="e3", top_k=9))
+    rules = [replace(LESSON, id=name, tier="e3") for name in "cb"]
+    useless = replace(LESSON, id="a", tier="e3", stats={"not_recovered": 9})
+    given_ = standing([useless, *rules], replace(ASKED, tier="e3", top_k=9))
     assert [trace.pattern.id for trace in given_] == ["b", "c", "a"]

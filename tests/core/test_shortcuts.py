@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError
 from json.encoder import encode_basestring
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.account import results, sameness
 from reasonblocks.engine import scoring
 from reasonblocks.monitors import roles
-from reasonblocks.types import JSON, Step
+from reasonblocks.types import JSON
 from reasonblocks.util import json as json_form
-from reasonblocks.util.json import canonical, evolve
+from reasonblocks.util.json import canonical
 from reasonblocks.util.text import _WORD, bounded, clip, size, words
 
 PIECES = (
@@ -108,21 +106,3 @@ def test_hedges_and_errors_are_counted_in_one_go(text: str) -> None:
     hedges = sum(token in scoring.HEDGES for token in tokens)
     assert parts.hedging == round(min(1.0, hedges / count / scoring.HEDGES_FULL), 4)
     assert parts.errors == round(min(1.0, scoring._error_density(tokens)), 4)
-
-
-class MyStep(Step):
-    """What a caller may derive."""
-
-
-@pytest.mark.parametrize("cls", [Step, MyStep])
-def test_a_changed_copy_is_of_the_same_class_and_as_frozen(cls: type[Step]) -> None:
-    copy = evolve(cls(thought="one", reasoning="why"), thought="two")
-    assert type(copy) is cls
-    assert (copy.thought, copy.reasoning) == ("two", "why")
-    with pytest.raises(FrozenInstanceError):
-        copy.thought = "three"  # type: ignore[misc]  # that is the point
-
-
-def test_a_name_that_is_no_field_is_refused() -> None:
-    with pytest.raises(TypeError, match="Step has no field sense"):
-        evolve(Step(), thought="x", sense="none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,6 @@ from reasonblocks.backends.local import LocalEvaluator
 from reasonblocks.monitors.sightings import OWN_MEMORY, gather
 from reasonblocks.requests import Evaluate
 from reasonblocks.types import JSON, Account, Patience, Step, ToolCall, ToolResult
-from reasonblocks.util.json import evolve
 from reasonblocks.wire import evaluate_request
 from reasonblocks_testing.rb_api import ScriptedRbApi
 from tests.core.http.world import EVALUATE, asked, at, client, run
@@ -80,7 +80,7 @@ def steps(draw: st.DrawFn) -> Step:
 @given(st.lists(steps(), min_size=1, max_size=3))
 def test_the_monitors_judge_the_bounded_steps_as_the_whole_ones(run: list[Step]) -> None:
     for one in asked_of(run * 3):
-        assert LOCAL.evaluate(evolve(one, step=bounded_step(one.step))) == LOCAL.evaluate(one)
+        assert LOCAL.evaluate(replace(one, step=bounded_step(one.step))) == LOCAL.evaluate(one)
 
 
 @given(steps())
@@ -129,9 +129,9 @@ def test_a_step_of_many_parts_is_a_small_request(step: Step) -> None:
 
 def test_the_monitors_judge_many_calls_by_the_first_and_the_last() -> None:
     for count in (33, 64):
-        step = evolve(MANY[0], tool_calls=CALLS[:count], tool_results=RESULTS[:count])
+        step = replace(MANY[0], tool_calls=CALLS[:count], tool_results=RESULTS[:count])
         assert bounded_step(step) == step
-    same = evolve(MANY[0], tool_results=tuple([evolve(result, output="1 failed") for result in RESULTS]))
+    same = replace(MANY[0], tool_results=tuple([replace(result, output="1 failed") for result in RESULTS]))
     *_, last = asked_of([same] * 6)
-    answer, _ = LOCAL.evaluate(evolve(last, step=bounded_step(last.step)))
+    answer, _ = LOCAL.evaluate(replace(last, step=bounded_step(last.step)))
     assert (answer.inject, answer) == (True, LOCAL.evaluate(last)[0])

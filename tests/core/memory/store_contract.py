@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pytest
@@ -11,7 +12,6 @@ from reasonblocks.exceptions import StoreFull
 from reasonblocks.findings import finding_id
 from reasonblocks.ports import FindingStore
 from reasonblocks.types import Codebase, Finding
-from reasonblocks.util.json import evolve
 
 HOME = Codebase(org_id="acme", codebase_id="acme/search")
 NAMES = ("a", "a/b", "a%2Fb", "a/b/", "%", "_", "a b", "ä", "日本/語", "search", "a?x=1#y", "..", "'; --", "A", "\\")
@@ -28,7 +28,7 @@ class Maker(Protocol):
 def noted(content: str, path: str = "", kind: str = "note", *, codebase: Codebase = HOME, **fields: Any) -> Finding:
     """A finding as a facade puts it: with its id and time."""
     given = Finding(content=content, file_path=path, finding_type=kind, **{"created_at": TIME, **fields})
-    return evolve(given, finding_id=finding_id(codebase, given))
+    return replace(given, finding_id=finding_id(codebase, given))
 
 
 def all_of(store: FindingStore, codebase: Codebase = HOME, limit: int = 100) -> list[Finding]:
@@ -45,7 +45,7 @@ def contents(found: Iterable[Finding]) -> list[str]:
 
 def timeless(found: Iterable[Finding]) -> list[Finding]:
     """Without times, which a server sets itself."""
-    return [evolve(finding, created_at="") for finding in found]
+    return [replace(finding, created_at="") for finding in found]
 
 
 def recalled(store: FindingStore, query: str, codebase: Codebase = HOME, **limits: Any) -> list[str]:
@@ -92,7 +92,7 @@ class StoreContract:
 
     def test_a_finding_with_a_stored_id_replaces_that_one(self, store: FindingStore) -> None:
         old = noted("The parser is in parse.py", "parse.py", metadata={"line": 1}, file_hash="a" * 64)
-        new = evolve(old, metadata={"line": 2}, file_hash="b" * 64)
+        new = replace(old, metadata={"line": 2}, file_hash="b" * 64)
         store.put(HOME, [old, noted("other")])
         assert recalled(store, "parser", top_k=1) == [old.content]
         store.put(HOME, [new])
@@ -101,7 +101,7 @@ class StoreContract:
 
     def test_of_one_id_put_twice_at_once_the_last_stays(self, store: FindingStore) -> None:
         given = noted("Run the tests with tox")
-        store.put(HOME, [given, evolve(given, file_hash="b" * 64)])
+        store.put(HOME, [given, replace(given, file_hash="b" * 64)])
         assert [one.file_hash for one in all_of(store)] == ["b" * 64]
 
     def test_pages_are_in_the_order_of_ids(self, store: FindingStore) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 from reasonblocks.monitors.suite import SuiteSettings, evaluate
 from reasonblocks.types import Patience, Step
-from reasonblocks.util.json import evolve
 from tests.core.monitors.conftest import NO_ROLES, play, requests
 
 Act = Callable[..., Step]
@@ -77,8 +77,8 @@ def test_a_check_that_was_claimed_and_never_ran_is_doubted(act: Act, answer: str
 def test_a_claim_is_not_doubted_where_calls_are_not_seen(act: Act) -> None:
     claim = Step(thought="I ran the tests: 14 passed.")
     resumed = requests([act("bash", "a.py", command="python show.py"), claim])[-1]
-    account = evolve(resumed.account, steps=1)  # the account began with the second step
-    assert evaluate(evolve(resumed, account=account), SuiteSettings())[0].doubts == ()
+    account = replace(resumed.account, steps=1)  # the account began with the second step
+    assert evaluate(replace(resumed, account=account), SuiteSettings())[0].doubts == ()
 
 
 def test_only_the_end_of_a_run_is_doubted(act: Act) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,6 @@ from reasonblocks.monitors.suite import SuiteSettings, evaluate
 from reasonblocks.requests import Evaluate
 from reasonblocks.types import Account, Evaluation, Injected, Observed, Patience, Step, ToolCall, ToolResult
 from reasonblocks.types.account import Did
-from reasonblocks.util.json import evolve
 from tests.core.monitors.conftest import play, requests
 
 Act = Callable[..., Step]
@@ -141,7 +141,7 @@ def custom(
     found[index] = (("zeta", score, {"seen": 1}, at), ("alpha", score, None, ()))
     request = requests([Step()] * (index + 1), injected, observed=found)[-1]
     weights = {**resolve_weights("coding"), "zeta": 0.5, "alpha": 0.2}
-    return evaluate(evolve(request, weights=weights), SuiteSettings(failure_types={"zeta": "z"}))[0]
+    return evaluate(replace(request, weights=weights), SuiteSettings(failure_types={"zeta": "z"}))[0]
 
 
 def test_custom_monitors_fire_after_the_built_in_ones_by_name() -> None:
@@ -187,9 +187,9 @@ def test_each_rung_has_its_moment(rung: str, first: int | None) -> None:
 def test_a_run_that_is_left_alone_to_learn_from_is_told_nothing_at_all() -> None:
     exploring = Patience(rung="", name="explores: 24 runs")
     request = requests(failing(3), patience=exploring)[-1]
-    due = evolve(request, account=evolve(request.account, did=Did(letter="A", due="check", failed=True)))
+    due = replace(request, account=replace(request.account, did=Did(letter="A", due="check", failed=True)))
     assert not evaluate(due, SuiteSettings())[0].inject
-    silent = evolve(due, patience=Patience(rung="", name="own: silent, 24 runs"))
+    silent = replace(due, patience=Patience(rung="", name="own: silent, 24 runs"))
     assert evaluate(silent, SuiteSettings())[0].inject
 
 
@@ -209,7 +209,7 @@ def test_a_run_that_is_left_alone_to_learn_from_is_told_nothing_at_all() -> None
     ],
 )
 def test_each_finding_has_its_kind(did: Did, letters: str, kind: str) -> None:
-    request = evolve(requests([Step()])[0], account=Account(steps=3, letters=letters, did=did))
+    request = replace(requests([Step()])[0], account=Account(steps=3, letters=letters, did=did))
     assert evaluate(request, SuiteSettings())[0].kind == kind
 
 
@@ -238,14 +238,14 @@ def test_the_sprawl_grows_with_the_steps_since_the_last_change(act: Act) -> None
 
 def test_an_evaluation_of_a_request_that_went_through_json_is_the_same() -> None:
     for request in requests(failing(6)):
-        again = evolve(request, memories=json.loads(json.dumps(request.memories)))
+        again = replace(request, memories=json.loads(json.dumps(request.memories)))
         assert evaluate(again, SuiteSettings())[0] == evaluate(request, SuiteSettings())[0]
 
 
 def test_weights_of_another_profile_change_the_composite_alone() -> None:
     request: Evaluate = requests(failing(6))[-1]
     weights: Mapping[str, float] = resolve_weights("pr_review")
-    other = evaluate(evolve(request, weights=dict(weights)), SuiteSettings())[0]
+    other = evaluate(replace(request, weights=dict(weights)), SuiteSettings())[0]
     own = evaluate(request, SuiteSettings())[0]
     assert (other.scores, other.fired, other.intervention_text) == (own.scores, own.fired, own.intervention_text)
     assert other.composite != own.composite

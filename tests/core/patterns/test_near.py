@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reasonblocks.types import Pattern
-from reasonblocks.util.json import evolve
 from reasonblocks_workbench.authoring import Near, near_duplicates
 from tests.core.stores.world import Numbers, pattern
 
@@ -39,7 +39,7 @@ def test_two_that_say_the_same_are_told_whatever_they_are_found_by() -> None:
 def test_those_that_never_compete_are_not_compared(apart: dict[str, Any]) -> None:
     one = lesson("a")
     assert pairs(one, lesson("b")) == [("a", "b")]
-    assert pairs(one, evolve(one, id="b", **apart)) == []
+    assert pairs(one, replace(one, id="b", **apart)) == []
 
 
 def test_those_that_say_the_same_come_first_then_the_nearest() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from reasonblocks.exceptions import BadAnswer, ConfigError
 from reasonblocks.requests import Retrieve
 from reasonblocks.types import Pattern, Tier
-from reasonblocks.util.json import evolve
 from reasonblocks.util.memo import Memo
 from tests.core.stores.kinds import KINDS, Maker, Store
 from tests.core.stores.world import Broken, Numbers, answer, pattern, plain_search, request
@@ -148,7 +148,7 @@ def test_a_search_that_names_a_failure_type_finds_that_and_none(stores: Maker) -
 
 def test_one_that_waits_for_its_failure_type_is_found_by_nothing_else(stores: Maker) -> None:
     waits = pattern("a", failure_type="loop", requires_signal=True, gate_threshold=0.1)
-    under = evolve(waits, id="b")
+    under = replace(waits, id="b")
     store = stores.new([waits], [under])
     found = [answer(store.search(request(failure_type=named))) for named in (None, "drift", "loop")]
     assert found == [[], [], [("a", 1.0), ("b", 1.0)]]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reasonblocks import JsonlSink, ReasonBlocks
 from reasonblocks.types import RunOptions
-from reasonblocks.util.json import evolve
 from reasonblocks_workbench.report import page_of_log, run_page
 from reasonblocks_workbench.traces import RunLog, read_logs
 from tests.core.http.world import PATIENT_MS, arun, run
@@ -35,7 +35,7 @@ def read_back(caller: Caller, run_id: str) -> list[Body]:
 
 def logs(path: Path) -> dict[str, RunLog]:
     found = [log for log in read_logs(str(path)) if isinstance(log, RunLog)]
-    return {log.run_id: evolve(log, file="") for log in found}
+    return {log.run_id: replace(log, file="") for log in found}
 
 
 def client(world: World, caller: Caller, sink: JsonlSink) -> ReasonBlocks:

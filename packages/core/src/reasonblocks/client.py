@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +130,6 @@ class ReasonBlocks:
         from .options.values import condition
         from .session import SteeringSession
         from .types import AdapterCaps
-        from .util.json import evolve
 
         given = options_of(options, keywords)
         found = {
@@ -146,7 +146,7 @@ class ReasonBlocks:
         settings = settings_of(self._config, run, caps, given, route_names, asks)
         backends = self._backends
         if callable(interrupt_when):
-            backends = evolve(backends, conditions={**backends.conditions, "interrupt_when": interrupt_when})
+            backends = replace(backends, conditions={**backends.conditions, "interrupt_when": interrupt_when})
         session = SteeringSession(
             run=run,
             settings=settings,

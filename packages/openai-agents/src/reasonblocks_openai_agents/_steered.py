@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from reasonblocks.adapters import (
 from reasonblocks.messages.openai import Item, Items, answer_of, local_call_ids, newest_answer, usage_of
 from reasonblocks.render import has_tail
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
-from reasonblocks.util.json import evolve
 
 from ._convert import TOOL_FAILED, ToolCalls, completed_step, failed_calls, newest_call_id, outcome_of
 from ._request import reasoning_ids, steered, without_foreign_reasoning
@@ -253,7 +252,7 @@ class SteeredRun(HeldRun):
 
     def _completed(self, items: Sequence[Item]) -> Step:
         step = completed_step(items, self.answer, self.tools.ended, self.tools.failed)
-        return evolve(step, user_text=self._user_text)
+        return replace(step, user_text=self._user_text)
 
     def _is_foreign(self, model: str, own_model: str) -> Callable[[str], bool]:
         unknown = "" if self._resumed_routed else own_model  # answers of another process may be anyone's

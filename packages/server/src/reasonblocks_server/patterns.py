@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -25,7 +26,6 @@ from reasonblocks.patterns import pattern_json, pattern_of
 from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.types import Pattern, Tier
 from reasonblocks.util.files import make_folder
-from reasonblocks.util.json import evolve
 from reasonblocks.wire import RetrieveRequest, RetrieveResponse
 
 from ._shares import SharedPool
@@ -91,7 +91,7 @@ class Patterns:
         patterns = {pattern.id: pattern for pattern in (_given(org_id, one) for one in given)}
         with self._one_writer():
             stored = {name: self._name_of(org_id, name) for name in patterns}
-            self.store.add([evolve(pattern, id=stored[name]) for name, pattern in patterns.items()])
+            self.store.add([replace(pattern, id=stored[name]) for name, pattern in patterns.items()])
             return tuple([self.get(org_id, name) for name in patterns])
 
     def put(self, org_id: str, pattern_id: str, given: Mapping[str, Any], revision: int | None) -> Pattern:
@@ -99,7 +99,7 @@ class Patterns:
         pattern = _given(org_id, {**given, "id": pattern_id})
         with self._one_writer():
             name = self._own(org_id, pattern_id, revision)
-            self.store.add([evolve(pattern, id=name)])
+            self.store.add([replace(pattern, id=name)])
             return self.get(org_id, pattern_id)
 
     def remove(self, org_id: str, pattern_id: str, revision: int | None = None) -> None:
@@ -189,7 +189,7 @@ def _mark(org_id: str) -> str:
 
 def _shown(org_id: str, pattern: Pattern) -> Pattern:
     """Return a stored pattern with the id by which its org knows it."""
-    return evolve(pattern, id=pattern.id.removesuffix(_mark(org_id))) if pattern.org_id == org_id else pattern
+    return replace(pattern, id=pattern.id.removesuffix(_mark(org_id))) if pattern.org_id == org_id else pattern
 
 
 def as_json(pattern: Pattern) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _given(org_id: str, given: Mapping[str, Any]) -> Pattern:
     if not isinstance(given, Mapping):
         raise ApiError(422, "pattern: must be an object")
     own = {name: value for name, value in given.items() if name not in OWN_FIELDS}
-    return evolve(pattern_of({**own, "org_id": org_id}), revision=1)
+    return replace(pattern_of({**own, "org_id": org_id}), revision=1)
 
 
 def _store(settings: Settings) -> Any:

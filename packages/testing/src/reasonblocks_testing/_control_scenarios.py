@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -10,7 +11,6 @@ from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import RunStopped
 from reasonblocks.render import FRAME
 from reasonblocks.types import Doubt, Evaluation, Injection, Note
-from reasonblocks.util.json import evolve
 
 from . import _world as world
 from ._checks import DECISIONS, GUIDANCE, decided, read
@@ -48,7 +48,7 @@ def changed(injection: Injection, run: object) -> str | None:
 def done_twice() -> Script:
     """Return a script whose agent declares the work done, and does so again after a second look."""
     script = world.looping(3)
-    return evolve(script, turns=(*script.turns, Turn(text="Now it is really done.")))
+    return replace(script, turns=(*script.turns, Turn(text="Now it is really done.")))
 
 
 def doubting() -> ScriptedEvaluator:

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from reasonblocks.client import ReasonBlocks
 from reasonblocks.render import steered_request
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import AdapterCaps, StepDecision, StepInput, StepLogEntry, StepOutcome, ToolCall
-from reasonblocks.util.json import evolve
 
 from .harness import Ran, Seen
 from .script import Script, Turn
@@ -110,7 +109,7 @@ class LoopRun:
         if turn.error is not None:
             self.ended(decision, StepOutcome(model=model, error=type(turn.error).__name__))
             raise turn.error
-        self.ended(decision, evolve(turn.outcome(model), attempts=attempts))
+        self.ended(decision, replace(turn.outcome(model), attempts=attempts))
         self.history.append(("assistant", turn.text))
 
     def run_tools(self, turn: Turn, delegate: Callable[[], object] | None = None) -> None:

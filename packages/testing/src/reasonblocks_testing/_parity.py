@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -13,7 +13,6 @@ from reasonblocks.client import ReasonBlocks
 from reasonblocks.events import StepEvent
 from reasonblocks.ports import TelemetrySink
 from reasonblocks.types import JSON, AdapterCaps, StepLogEntry
-from reasonblocks.util.json import evolve
 
 from ._checks import read
 from ._scripted import RecordingSink
@@ -118,11 +117,11 @@ def caps_of(line: Mapping[str, Any]) -> AdapterCaps:
 
 def without_errors(run: ParityRun) -> ParityRun:
     """Return the run as a framework sees it that does not report which results are errors."""
-    return evolve(run, script=evolve(run.script, turns=tuple(map(_without_errors, run.script.turns))))
+    return replace(run, script=replace(run.script, turns=tuple(map(_without_errors, run.script.turns))))
 
 
 def _without_errors(turn: Turn) -> Turn:
-    return evolve(turn, results=tuple(evolve(result, is_error=None) for result in turn.results))
+    return replace(turn, results=tuple(replace(result, is_error=None) for result in turn.results))
 
 
 def _write(write: Callable[[str], object], line: Line) -> None:

@@ -16,7 +16,6 @@ from reasonblocks.exceptions import RecordError
 from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks.ports import TelemetrySink
 from reasonblocks.types import JSON, Note, Pattern, Step, ToolResult, Usage
-from reasonblocks.util.json import evolve
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 from ._parity import ParityRun
@@ -163,7 +162,7 @@ def sayable(script: Script) -> Script:
 
     Every call has token counts, and `is_error` is True or None, because some frameworks cannot tell None from False.
     """
-    return evolve(script, turns=tuple(map(_sayable, script.turns)))
+    return replace(script, turns=tuple(map(_sayable, script.turns)))
 
 
 def _sayable(turn: Turn) -> Turn:
@@ -174,5 +173,5 @@ def _sayable(turn: Turn) -> Turn:
         cache_read=used.cache_read or UNCOUNTED.cache_read,
         cache_write=used.cache_write or UNCOUNTED.cache_write,
     )
-    results = (evolve(result, is_error=result.is_error or None) for result in turn.results)
-    return evolve(turn, usage=usage, results=tuple(results))
+    results = (replace(result, is_error=result.is_error or None) for result in turn.results)
+    return replace(turn, usage=usage, results=tuple(results))

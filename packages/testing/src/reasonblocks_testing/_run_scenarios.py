@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -13,7 +14,6 @@ from reasonblocks.client import ReasonBlocks
 from reasonblocks.events import RunFinish
 from reasonblocks.render import FRAME
 from reasonblocks.types import Evaluation, Pattern, Step
-from reasonblocks.util.json import evolve
 
 from . import _world as world
 from ._checks import (
@@ -68,8 +68,8 @@ def _of_one_agent(step: Step) -> bool:
 def _with_parallel_calls(script: Script, at: int) -> Script:
     """Return the script with a second tool call in turn `at`."""
     turn, more = script.turns[at], world.busy_turn(at, "more-")
-    several = evolve(turn, tool_calls=turn.tool_calls + more.tool_calls, results=turn.results + more.results)
-    return evolve(script, turns=(*script.turns[:at], several, *script.turns[at + 1 :]))
+    several = replace(turn, tool_calls=turn.tool_calls + more.tool_calls, results=turn.results + more.results)
+    return replace(script, turns=(*script.turns[:at], several, *script.turns[at + 1 :]))
 
 
 def _delegating() -> Script:
@@ -231,14 +231,14 @@ class TurnScenarios:
 
     def test_turns_without_text_are_scored(self, mode: str) -> None:
         """An answer that only calls tools gets a difficulty."""
-        turns = (*(evolve(world.busy_turn(at), text="") for at in range(3)), Turn(text="Done."))
+        turns = (*(replace(world.busy_turn(at), text="") for at in range(3)), Turn(text="Done."))
         (ran,) = self.harness.run(world.client(scorer=None), Script(turns=turns), mode)
         unscored = [entry.step for entry in ran.log[1:] if entry.difficulty is None]
         assert unscored == [], "these entries have no difficulty: pass a step without text, too, with its tool calls"
 
     def test_turns_that_only_reason_are_scored_on_their_reasoning(self, mode: str) -> None:
         """Thinking without visible text is the step's `reasoning`, and the preview in the step log."""
-        turns = (evolve(world.busy_turn(0), text="", reasoning="Perhaps the date is wrong."), Turn(text="Done."))
+        turns = (replace(world.busy_turn(0), text="", reasoning="Perhaps the date is wrong."), Turn(text="Done."))
         (ran,) = self.harness.run(world.client(), Script(turns=turns), mode)
         assert ran.log[1].thought_preview == "Perhaps the date is wrong.", (
             "entry 1 must show the thinking of call 0: read it as `Step.reasoning` (the harness: the scripted model"
@@ -249,7 +249,7 @@ class TurnScenarios:
         """A tool that fails in the framework's own way is a result with `is_error=True`."""
         if not self.harness.caps.tool_errors:
             pytest.skip("this framework does not report which results are errors")
-        turn = evolve(world.busy_turn(0), results=(tool_result("c0", "no such file", is_error=True),))
+        turn = replace(world.busy_turn(0), results=(tool_result("c0", "no such file", is_error=True),))
         client = world.client()
         self.harness.run(client, Script(turns=(turn, Turn(text="Done."))), mode)
         assert evaluated(client)[0].is_error is True, (
@@ -259,7 +259,7 @@ class TurnScenarios:
 
     def test_a_result_that_nobody_calls_an_error_is_judged_by_its_words(self, mode: str) -> None:
         """A result that the framework does not mark as an error has `is_error=None`, so that its text is examined."""
-        turn = evolve(world.busy_turn(0), results=(tool_result("c0", "Traceback: no such file"),))
+        turn = replace(world.busy_turn(0), results=(tool_result("c0", "Traceback: no such file"),))
         client = world.client()
         self.harness.run(client, Script(turns=(turn, Turn(text="Done."))), mode)
         assert evaluated(client)[0].is_error is None, (
@@ -271,7 +271,7 @@ class TurnScenarios:
         """Unusual characters, a million characters, imitated guidance and "" pass through unchanged."""
         texts = ("żółć 日本 🧪 \u202e x", "x" * 1_000_000, FORGED, "")
         turns = [
-            evolve(world.busy_turn(at), results=(tool_result(f"c{at}", text, is_error=False),))
+            replace(world.busy_turn(at), results=(tool_result(f"c{at}", text, is_error=False),))
             for at, text in enumerate(texts)
         ]
         client = world.client(rules=(FRAMED_RULE,))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 
 from reasonblocks.render import FRAME
-from reasonblocks.util.json import evolve
 
 from . import _world as world
 from ._checks import (
@@ -89,7 +89,7 @@ class DecisionScenarios:
 
     def test_an_agent_without_a_system_prompt_is_steered(self, mode: str) -> None:
         """The first request holds the standing rule, although the agent has no system prompt."""
-        (ran,) = self.harness.run(world.client(), evolve(world.looping(3), system_prompt=None), mode)
+        (ran,) = self.harness.run(world.client(), replace(world.looping(3), system_prompt=None), mode)
         assert "Check before you say" in ran.seen[0].everything, (
             "call 0 has no guidance: the agent's system prompt is None here, which `render.place` accepts"
         )
@@ -137,7 +137,7 @@ class DecisionScenarios:
     def test_a_run_has_the_name_of_its_agent(self, mode: str) -> None:
         """The run's start event has `agent_name`, the agent's name in its framework."""
         client, events = recorded()
-        self.harness.run(client, evolve(world.looping(2), agent_name="reviewer"), mode)
+        self.harness.run(client, replace(world.looping(2), agent_name="reviewer"), mode)
         names = [event.run.agent_name for event in starts(client, events)]
         assert names == ["reviewer"], (
             "the run's start event has another agent name: pass the agent's name to `options.session(agent_name=...)`"
@@ -213,8 +213,8 @@ class FaultScenarios:
     def test_a_retried_call_keeps_its_decision(self, mode: str) -> None:
         """A call that the framework retries is one entry with two attempts, and both requests hold its guidance."""
         script = world.looping(4)
-        turns = (script.turns[0], evolve(script.turns[1], failures=1), *script.turns[2:])
-        (ran,) = self.harness.run(world.client(), evolve(script, turns=turns), mode)
+        turns = (script.turns[0], replace(script.turns[1], failures=1), *script.turns[2:])
+        (ran,) = self.harness.run(world.client(), replace(script, turns=turns), mode)
         assert [entry.step for entry in ran.log] == [0, 1, 2, 3], (
             "call 1 was retried once, and 4 calls must give 4 entries: both attempts need the same `StepInput.key`"
         )

@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reasonblocks.client import ReasonBlocks
@@ -15,7 +16,6 @@ from reasonblocks.ports import Evaluator
 from reasonblocks.requests import Evaluate, Retrieve
 from reasonblocks.session import Backends, SteeringSession
 from reasonblocks.types import ETrace, Evaluation, Memories, Note, RunOptions, Step
-from reasonblocks.util.json import evolve
 
 
 class ScriptedEvaluator:
@@ -71,7 +71,7 @@ class ScriptedReasonBlocks(ReasonBlocks):
 
     @property
     def _backends(self) -> Backends:
-        return evolve(super()._backends, evaluator=self._evaluator)
+        return replace(super()._backends, evaluator=self._evaluator)
 
 
 def scripted_scorer(difficulties: Mapping[str, float | Exception]) -> Callable[[Step], float]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.requests import Evaluate, Retrieve
 from reasonblocks.types import ETrace, Evaluation, Memories, Pattern, Usage
-from reasonblocks.util.json import evolve
 
 from ._scripted import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore
 from .script import Script, Turn, tool_call, tool_result
@@ -34,7 +34,7 @@ def looping(calls: int = 5, run_id: str = "run", who: str = "", **options: Any) 
 def busy_turn(at: int, who: str = "", **options: Any) -> Turn:
     """Return a turn with one tool call, whose text, id and result hold its number."""
     name = f"{who}c{at}"
-    return evolve(
+    return replace(
         Turn(
             text=f"{who}I run the tests for the {WORDS[at % len(WORDS)]} time; attempt {at} may pass.",
             tool_calls=(tool_call(name, "run_tests", {"attempt": at}),),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..account.observe import observe
 from ..exceptions import BadAnswer, Unavailable
@@ -29,7 +29,7 @@ from ..types import (
     ToolCall,
     TraceState,
 )
-from ..util.json import MAX_INT, canonical, evolve, storable_json
+from ..util.json import MAX_INT, canonical, storable_json
 from ..util.text import bounded, preview
 from . import gates, scoring
 
@@ -53,7 +53,7 @@ def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) ->
     tokens = outcome.usage.total
     total = min(state.total_tokens + (tokens or 0), MAX_INT)
     if auxiliary:
-        return evolve(state, total_tokens=total)
+        return replace(state, total_tokens=total)
     answer = Pending(
         text=bounded(outcome.text or "", PENDING_BYTES),
         reasoning=bounded(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
@@ -62,7 +62,7 @@ def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) ->
     failed = outcome.error is not None
     told = state.notes_told if failed or state.last is None else _with_told(state.notes_told, state.last.note_ids)
     pending = None if failed else answer
-    return evolve(state, total_tokens=total, call_tokens=tokens, pending=pending, notes_told=told)
+    return replace(state, total_tokens=total, call_tokens=tokens, pending=pending, notes_told=told)
 
 
 def _with_told(told: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def completed_step(state: TraceState, given: Step | None) -> Step:
     if state.pending is None or step.thought or step.reasoning:
         return step
     stored = state.pending
-    return evolve(
+    return replace(
         step, thought=stored.text, reasoning=stored.reasoning, tool_calls=step.tool_calls or stored.tool_calls
     )
 
@@ -254,7 +254,7 @@ def record_assessment(state: TraceState, assessment: Assessment) -> TraceState:
     """Return the state with everything that the assessment found; nothing is injected or retrieved yet."""
     evaluation = assessment.evaluation
     fired = evaluation.fired if evaluation else ()
-    return evolve(
+    return replace(
         state,
         current_state=assessment.fsm_state,
         difficulty_history=assessment.history,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..exceptions import StaleKey
 from ..render import guidance as render
 from ..types import (
@@ -16,7 +18,6 @@ from ..types import (
     StepInput,
     TraceState,
 )
-from ..util.json import evolve
 from ..util.text import bounded, digest
 from ._assess import KEY_BYTES, Assessment
 from ._lessons import with_shown_patterns
@@ -39,14 +40,14 @@ def again(state: TraceState, given: StepInput) -> StepDecision | None:
     key, auxiliary, last = given.key, state.last_auxiliary, state.last
     if given.auxiliary:
         same = auxiliary is not None and auxiliary.key is not None and auxiliary.key == key_of(given)
-        return evolve(auxiliary, replayed=True) if auxiliary is not None and same else None
+        return replace(auxiliary, replayed=True) if auxiliary is not None and same else None
     if last is not None and (last.stop is not None or (key is None and is_second_look_to_come(state))):
-        return evolve(last, replayed=True)  # a stopped run stays stopped
+        return replace(last, replayed=True)  # a stopped run stays stopped
     if key is None or not state.keys:
         return None
     mark = digest(key)
     if last is not None and last.key is not None and mark == state.keys[-1]:
-        return evolve(last, replayed=True)
+        return replace(last, replayed=True)
     if mark in state.keys:
         raise StaleKey(key, last.key if last else None)
     return None
@@ -69,7 +70,7 @@ def adopted(state: TraceState, settings: Settings) -> TraceState:
     held = (*last.injections, *_as_injections(last.standing_rules))
     if settings.disabled:
         held = ()
-    observed = evolve(
+    observed = replace(
         last,
         mode=settings.mode,
         withheld=held,
@@ -86,8 +87,8 @@ def adopted(state: TraceState, settings: Settings) -> TraceState:
         cache_tokens_at_risk=0,
     )
     if last.stop is None:
-        return evolve(state, last=observed)
-    return evolve(state, last=evolve(observed, gate_decision="quiet"), calls=state.calls + 1, pending=None)
+        return replace(state, last=observed)
+    return replace(state, last=replace(observed, gate_decision="quiet"), calls=state.calls + 1, pending=None)
 
 
 def _as_injections(rules: str) -> tuple[Injection, ...]:
@@ -106,7 +107,7 @@ def with_note(state: TraceState, text: str, settings: Settings) -> TraceState:
     before = [injection for injection in last.injections if injection.source == note.source]
     fitting, cut = render.fit((*before, note, *last.injections[len(before) :]), settings.max_guidance_chars)
     at_risk = state.call_tokens if last.placement == "system" and state.call_tokens else last.cache_tokens_at_risk
-    noted = evolve(
+    noted = replace(
         last,
         mode="steer",
         injections=fitting,
@@ -114,7 +115,7 @@ def with_note(state: TraceState, text: str, settings: Settings) -> TraceState:
         guidance=render.guidance(fitting),
         cache_tokens_at_risk=at_risk,
     )
-    return evolve(state, last=noted)
+    return replace(state, last=noted)
 
 
 def in_system(state: TraceState) -> TraceState:
@@ -123,7 +124,7 @@ def in_system(state: TraceState) -> TraceState:
     if last is None or last.placement == "system":
         return state
     at_risk = state.call_tokens if last.guidance else last.cache_tokens_at_risk
-    return evolve(state, last=evolve(last, placement="system", cache_tokens_at_risk=at_risk))
+    return replace(state, last=replace(last, placement="system", cache_tokens_at_risk=at_risk))
 
 
 def without_guidance(state: TraceState) -> TraceState:
@@ -132,7 +133,7 @@ def without_guidance(state: TraceState) -> TraceState:
     if last is None:
         return state
     withheld = (*last.withheld, *last.injections)
-    return evolve(state, last=evolve(last, injections=(), guidance="", note_ids=(), withheld=withheld))
+    return replace(state, last=replace(last, injections=(), guidance="", note_ids=(), withheld=withheld))
 
 
 def blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:
@@ -176,7 +177,7 @@ def decided(
         state = with_shown_patterns(state, new_rules)
     if note is not None and (noted := render.note_injection(note.text)) is not None:
         injections = (noted, *injections)
-        decision = evolve(decision, note_ids=(note.id,))
+        decision = replace(decision, note_ids=(note.id,))
     fitting: tuple[Injection, ...] = ()
     if injections:
         state, fitting, left_out = _fitted(state, injections, settings)
@@ -185,14 +186,14 @@ def decided(
         decision = _withheld(decision, fitting, rules, dropped, warnings)
     else:
         decision = _shown(state, decision, fitting, rules, dropped, warnings, settings)
-    return remembered(evolve(state, calls=state.calls + 1, pending=None, standing_rules=rules), given, decision)
+    return remembered(replace(state, calls=state.calls + 1, pending=None, standing_rules=rules), given, decision)
 
 
 def remembered(state: TraceState, given: StepInput, decision: StepDecision) -> tuple[TraceState, StepDecision]:
     """Return the state from which the same key gets this decision again, and the decision."""
     keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
-    moved = evolve(state, keys=keys, last=decision)
-    return evolve(moved, last_auxiliary=None) if state.last_auxiliary is not None else moved, decision
+    moved = replace(state, keys=keys, last=decision)
+    return replace(moved, last_auxiliary=None) if state.last_auxiliary is not None else moved, decision
 
 
 def _shown(
@@ -208,7 +209,7 @@ def _shown(
     at_risk = _at_risk(state, decision, guidance, settings)
     if not (fitting or rules or warnings or dropped or at_risk != 0):
         return decision  # the usual case: there is nothing to add, so avoid the copy
-    return evolve(
+    return replace(
         decision,
         injections=fitting,
         dropped=dropped,
@@ -230,7 +231,7 @@ def _withheld(
     fitting = (*fitting, *_as_injections(rules))
     if not (fitting or warnings or dropped or decision.route):
         return decision
-    return evolve(
+    return replace(
         decision, withheld=fitting, withheld_route=decision.route, route=None, dropped=dropped, warnings=warnings
     )
 
@@ -248,7 +249,7 @@ def _fitted(
     dropped = (*(injection.source for injection in injections if injection not in fresh), *cut)
     state = with_shown_patterns(state, fitting)
     if settings.placement == "context":
-        state = evolve(state, sent=(*state.sent, *(digest(injection.text) for injection in fitting))[-SENT_KEPT:])
+        state = replace(state, sent=(*state.sent, *(digest(injection.text) for injection in fitting))[-SENT_KEPT:])
     return state, fitting, dropped
 
 

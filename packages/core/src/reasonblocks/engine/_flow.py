@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..requests import Flow
 from ..types import FSMState, Settings, SkippedReason, StepDecision, StepInput, TraceState
-from ..util.json import evolve
 from . import gates, routing
 from ._assess import assess, decision_for, record_assessment
 from ._decide import again, blank, decided, key_of, skipped_reason
@@ -30,10 +31,10 @@ def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
 
 def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
     """Return the state and decision after a fault: the counter advances, nothing is assessed, the call is unsteered."""
-    moved = evolve(state, faults=state.faults + 1)
+    moved = replace(state, faults=state.faults + 1)
     if given.auxiliary:
         return _auxiliary(moved, given, settings)
-    moved = evolve(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
+    moved = replace(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
     if (ended := stopped_by_budget(moved, given, settings)) is not None:
         return ended
     return decided(moved, given, blank(state, settings, key_of(given), skipped="fault"), settings)
@@ -47,7 +48,7 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
     skipped: SkippedReason | None = (
         "disabled" if not settings.e_traces_enabled else "unavailable" if lessons.failed else None
     )
-    decision = evolve(blank(state, settings, key_of(given), skipped=skipped), retrieved=lessons.retrieved)
+    decision = replace(blank(state, settings, key_of(given), skipped=skipped), retrieved=lessons.retrieved)
     told, dropped = yield from reviewed_all(lessons.injections, state, decision, settings)
     note = yield from next_note(state, settings)
     return decided(record_tiers(state, lessons), given, decision, settings, told, lessons.warnings, dropped, note)
@@ -59,7 +60,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     after_assessment = record_assessment(state, assessment)
     so_far = decision_for(state, assessment, settings, gate=None, skipped=None, key=key_of(given))
     if assessment.fsm_state is FSMState.END:
-        return decided(after_assessment, given, evolve(so_far, skipped_reason="end"), settings)
+        return decided(after_assessment, given, replace(so_far, skipped_reason="end"), settings)
     after_assessment, found = yield from verdict(after_assessment, so_far, settings)
     if found.stop is not None and settings.mode == "steer":
         return stopped(state, given, assessment, found.stop, settings)
@@ -73,7 +74,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     after_retrieval = record_tiers(after_injection, lessons)
     told, dropped = yield from reviewed_all(lessons.injections, after_assessment, so_far, settings)
 
-    decision = evolve(
+    decision = replace(
         ruled(so_far, found, settings),
         gate_decision=speech.gate,
         skipped_reason=skipped_reason(assessment, settings, failed=speech.failed or lessons.failed),
@@ -90,4 +91,4 @@ def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple
     """Decide a call that is not a step: it gets a number, and nothing that decides steps changes."""
     decision = blank(state, settings, key_of(given), skipped="auxiliary")
     calls, auxiliary = state.calls + 1, state.auxiliary_calls + 1
-    return evolve(state, calls=calls, auxiliary_calls=auxiliary, last_auxiliary=decision), decision
+    return replace(state, calls=calls, auxiliary_calls=auxiliary, last_auxiliary=decision), decision

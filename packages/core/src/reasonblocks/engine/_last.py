@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..monitors.builtin import BY_NAME
 from ..monitors.suite import DOUBTING
 from ..render import guidance as render
 from ..requests import Flow
 from ..types import Doubt, FSMState, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
-from ..util.json import evolve
 from . import gates, routing
 from ._assess import Assessment, assess, decision_for, record_assessment
 from ._decide import SENT_KEPT, blank, decided, key_of, remembered, skipped_reason
@@ -29,20 +28,20 @@ def final_flow(
     after = record_assessment(state, assessment)
     if settings.second_look and withholds_look and state.second_look is None:
         look = yield from _look(after, assessment, decision, settings)
-        decision = evolve(decision, withheld=look.told, dropped=look.dropped)
+        decision = replace(decision, withheld=look.told, dropped=look.dropped)
     return after, decision
 
 
 def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, StepDecision]:
     """Return the unchanged state, and the final decision of a run whose last step could not be assessed."""
-    return state, evolve(blank(state, settings, None, skipped="fault"), gate_decision="final")
+    return state, replace(blank(state, settings, None, skipped="fault"), gate_decision="final")
 
 
 def stopped(
     state: TraceState, given: StepInput, assessment: Assessment, reason: str, settings: Settings
 ) -> tuple[TraceState, StepDecision]:
     """Return the state that stores the final decision of a run ended before its next call, and that decision."""
-    decision = evolve(_final(state, assessment, settings), key=key_of(given), stop=reason)
+    decision = replace(_final(state, assessment, settings), key=key_of(given), stop=reason)
     return remembered(record_assessment(state, assessment), given, decision)
 
 
@@ -55,7 +54,7 @@ def stopped_by_budget(
     if not state.steps_begun or state.current_state is FSMState.END:
         return None
     decision = blank(state, settings, key_of(given), skipped="fault")
-    return remembered(state, given, evolve(decision, gate_decision="final", stop="over_budget"))
+    return remembered(state, given, replace(decision, gate_decision="final", stop="over_budget"))
 
 
 def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -71,9 +70,9 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
         return ended, final
     look = yield from _look(ended, assessment, final, settings)
     if not look.told:
-        return ended, evolve(final, dropped=look.dropped)
+        return ended, replace(final, dropped=look.dropped)
     after = with_injected(record_assessment(state, assessment), look.told[0], look.monitor, look.failure_type)
-    decision = evolve(
+    decision = replace(
         final,
         key=key_of(given),
         gate_decision="inject",
@@ -81,18 +80,18 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
         placement=settings.look_placement,
         doubts=(),
     )
-    told = evolve(after, second_look=state.calls, sent=())
+    told = replace(after, second_look=state.calls, sent=())
     note = yield from next_note(told, settings)
     moved, decision = decided(told, given, decision, settings, look.told, dropped=look.dropped, note=note)
     if look.told[0] not in decision.injections:  # it does not fit
-        return ended, evolve(final, dropped=decision.dropped)
-    return evolve(moved, sent=(*after.sent, *moved.sent)[-SENT_KEPT:]), decision
+        return ended, replace(final, dropped=decision.dropped)
+    return replace(moved, sent=(*after.sent, *moved.sent)[-SENT_KEPT:]), decision
 
 
 def _final(state: TraceState, assessment: Assessment, settings: Settings) -> StepDecision:
     skipped = skipped_reason(assessment, settings, failed=False)
     decision = decision_for(state, assessment, settings, gate="final", skipped=skipped)
-    return evolve(decision, doubts=doubts_of(assessment) or _doubt_that_was_looked_at(state, assessment))
+    return replace(decision, doubts=doubts_of(assessment) or _doubt_that_was_looked_at(state, assessment))
 
 
 def _doubt_that_was_looked_at(state: TraceState, assessment: Assessment) -> tuple[Doubt, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..exceptions import Unavailable
 from ..patterns import fits, gate, place
 from ..render import guidance as render
 from ..requests import Flow, Retrieve, ask
 from ..types import ETrace, FSMState, Injection, Settings, Step, Tier, TierUse, TraceState
-from ..util.json import evolve
 from . import gates
 from ._assess import Assessment
 
@@ -117,7 +116,7 @@ def _similar(
         failed = True
     use = gates.after_answer(use, state.steps_begun, got_any=bool(found))
     injections, warnings = render.tier_injections(tier, found, model)
-    return evolve(
+    return replace(
         lessons,
         injections=lessons.injections + injections,
         e1=use if tier == "e1" else lessons.e1,
@@ -134,9 +133,9 @@ def standing_rules(state: TraceState, lessons: Lessons, model: str, settings: Se
         found = yield from retrieve("e3", state, None, model, settings)
     except Unavailable:
         counted = {**lessons.retrieved, "e3": None}
-        return evolve(lessons, e3=gates.after_failure(lessons.e3), failed=True, retrieved=counted)
+        return replace(lessons, e3=gates.after_failure(lessons.e3), failed=True, retrieved=counted)
     injections, warnings = render.tier_injections("e3", found, model)
-    return evolve(
+    return replace(
         lessons,
         injections=lessons.injections + injections,
         e3=TierUse(asked=lessons.e3.asked + 1, used=True),
@@ -149,7 +148,7 @@ def record_tiers(state: TraceState, lessons: Lessons) -> TraceState:
     """Return the state after the tiers were searched."""
     if lessons.e1 is state.e1 and lessons.e2 is state.e2 and lessons.e3 is state.e3:
         return state  # none was searched
-    return evolve(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
+    return replace(state, e1=lessons.e1, e2=lessons.e2, e3=lessons.e3)
 
 
 def with_shown_patterns(state: TraceState, injections: Sequence[Injection]) -> TraceState:
@@ -158,4 +157,4 @@ def with_shown_patterns(state: TraceState, injections: Sequence[Injection]) -> T
         return state
     ids = [pattern_id for injection in injections for pattern_id in injection.pattern_ids]
     new = [pattern_id for pattern_id in dict.fromkeys(ids) if pattern_id not in state.patterns_shown]
-    return evolve(state, patterns_shown=(*state.patterns_shown, *new)) if new else state
+    return replace(state, patterns_shown=(*state.patterns_shown, *new)) if new else state

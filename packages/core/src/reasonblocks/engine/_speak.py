@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..exceptions import Unavailable
 from ..monitors.kinds import TYPES
@@ -21,7 +21,6 @@ from ..types import (
     StepDecision,
     TraceState,
 )
-from ..util.json import evolve
 from . import gates
 from ._assess import Assessment
 from ._lessons import ids_of, retrieve, with_shown_patterns
@@ -68,13 +67,13 @@ def speak(
         speech = yield from _with_lesson(state, assessment, evaluation, speech, model, settings)
     injection = render.monitor_injection(speech.text, speech.pattern_ids)
     if injection is None:
-        return evolve(speech, gate="quiet")
+        return replace(speech, gate="quiet")
     told = yield from reviewed(injection, state, so_far, settings)
     if told is None:
-        return evolve(speech, gate="quiet", dropped=(injection.source,))
+        return replace(speech, gate="quiet", dropped=(injection.source,))
     if gates.is_duplicate(state, told.text):
-        return evolve(speech, gate="duplicate")
-    return evolve(speech, injection=told)
+        return replace(speech, gate="duplicate")
+    return replace(speech, injection=told)
 
 
 def doubts_of(assessment: Assessment) -> tuple[Doubt, ...]:
@@ -116,8 +115,8 @@ def _with_lesson(
             "e2", state, asked, model, settings, assessment.step, top_k=1, kind=kind, beside_finding=True
         )
     except Unavailable:
-        return evolve(speech, failed=True, retrieved={"monitor": None})
-    speech = evolve(speech, retrieved={"monitor": ids_of(found)})
+        return replace(speech, failed=True, retrieved={"monitor": None})
+    speech = replace(speech, retrieved={"monitor": ids_of(found)})
     if not found:
         return speech
     pattern = found[0].pattern
@@ -125,8 +124,8 @@ def _with_lesson(
         return speech
     text = render.steered_text(_fact_of(evaluation, speech.text), evaluation.hint, found[0])
     if text is None:
-        return evolve(speech, warnings=render.lacking([pattern.id]))
-    return evolve(speech, text=text, pattern_ids=(pattern.id,))
+        return replace(speech, warnings=render.lacking([pattern.id]))
+    return replace(speech, text=text, pattern_ids=(pattern.id,))
 
 
 def _fact_of(evaluation: Evaluation, text: str) -> str:
@@ -147,7 +146,7 @@ def with_injected(state: TraceState, injection: Injection, monitor: str, failure
     types = state.injected_types
     if failure_type and failure_type not in types:
         types = (*types, failure_type)
-    return evolve(
+    return replace(
         with_shown_patterns(state, [injection]),
         injected=(*state.injected, Injected(step=state.steps_begun, monitor=monitor)),
         injected_text=gates.text_key(injection.text),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..monitors.told import TEXTS
 from ..render.guidance import fit, note_injection
 from ..requests import Check, Collect, Flow, Review, ask
 from ..types import FSMState, Injection, Note, Settings, Source, StepDecision, TraceState
 from ..types.steering import Condition
-from ..util.json import evolve
 
 LASTING_STEPS = 3
 """Steps in a row on which a monitor has to fire after its last text before the run counts as stalled."""
@@ -41,7 +40,7 @@ def verdict(state: TraceState, decision: StepDecision, settings: Settings) -> Fl
     interrupt = yield from _reason("interrupt_when", settings.interrupt_when, state, decision, otherwise)
     new = interrupt if not state.interrupted else None
     if (interrupt is not None) != state.interrupted:
-        state = evolve(state, interrupted=interrupt is not None)
+        state = replace(state, interrupted=interrupt is not None)
     return state, Verdict(stop=stop, interrupt=new)
 
 
@@ -50,8 +49,8 @@ def ruled(decision: StepDecision, found: Verdict, settings: Settings) -> StepDec
     if found.stop is None and found.interrupt is None:
         return decision
     if settings.mode == "observe":
-        return evolve(decision, withheld_stop=found.stop, withheld_interrupt=found.interrupt)
-    return evolve(decision, interrupt=found.interrupt)
+        return replace(decision, withheld_stop=found.stop, withheld_interrupt=found.interrupt)
+    return replace(decision, interrupt=found.interrupt)
 
 
 def reason_to_stop(state: TraceState, decision: StepDecision, settings: Settings) -> Flow[str | None]:

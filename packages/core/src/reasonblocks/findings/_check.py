@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TypeVar
 
 from ..exceptions import ConfigError
 from ..types import JSON, Codebase, Finding
-from ..util.json import canonical, evolve, storable
+from ..util.json import canonical, storable
 from ..util.text import preview, whole
 
 CONTENT_CHARS = 8_000
@@ -42,7 +43,7 @@ def checked(finding: FindingT) -> FindingT:
     kind = _line("finding_type", finding.finding_type, TYPE_CHARS)
     if not kind.strip():
         raise ConfigError("finding_type", kind, f'must be one line of 1 to {TYPE_CHARS} characters, such as "note"')
-    return evolve(
+    return replace(
         finding,
         content=content,
         file_path=checked_path(finding.file_path),

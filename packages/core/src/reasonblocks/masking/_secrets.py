@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
 from ..exceptions import ExtraMissing
 from ..types import JSON, Finding
-from ..util.json import evolve
 from ._accounts import without_accounts, without_addresses
 from ._secret_names import MASK, announces, is_common, is_no_secret, refers_at
 from ._shapes import without_blocks, without_rests, without_shaped
@@ -97,7 +97,7 @@ def without_secrets(text: str, *, accounts: bool = False, addresses: bool = Fals
 
 def masked_finding(finding: Finding, mask: Callable[[str], str] = without_secrets) -> Finding:
     """Return the finding with all of its texts masked, and what a name in its metadata announces as a secret."""
-    return evolve(
+    return replace(
         finding,
         content=mask(finding.content),
         file_path=mask(finding.file_path),

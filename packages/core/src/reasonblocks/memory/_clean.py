@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..exceptions import ConfigError, ExtraMissing
 from ..findings import checked, checked_path
 from ..types import Finding
-from ..util.json import evolve
 from ..util.secret import described
 from ..util.text import preview
 
@@ -56,7 +56,7 @@ class Cleaner:
         """Return a finding that is valid before and after its texts are cleaned. Raises `ExtraMissing`."""
         self.need_detectors()
         found = self._valid(given)
-        found = evolve(found, file_path=relative(found.file_path))
+        found = replace(found, file_path=relative(found.file_path))
         return self._valid(self._masked_finding(found, self.text))
 
     def path(self, path: object, relative: Callable[[str], str]) -> str:

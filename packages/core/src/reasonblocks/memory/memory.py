@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
@@ -22,7 +23,7 @@ from ..findings import (
 )
 from ..render.sanitise import sanitise
 from ..types import JSON, Finding, RecalledFinding
-from ..util.json import evolve, is_number
+from ..util.json import is_number
 from ._clean import FIELDS, Cleaner, texts
 from .stores import finding_store, is_own
 
@@ -248,13 +249,13 @@ class CodebaseMemory:
         if len(ids) != len(put):
             raise BadAnswer("the ids that the store returned", len(ids), f"must be {len(put)}")
         named = dict(zip(put, ids, strict=True))
-        return tuple([evolve(finding, finding_id=named[finding.finding_id]) for finding in made])
+        return tuple([replace(finding, finding_id=named[finding.finding_id]) for finding in made])
 
     def _made(self, given: object, now: str) -> Finding:
         """Return a finding as it is stored. Its path is made relative first, because a root may look like a secret."""
         found = self._cleaner.finding(_finding_of(given), self._checkout.relative)
         file_hash, git_blob = self._checkout.state(found.file_path)
-        return evolve(
+        return replace(
             found,
             finding_id=finding_id(self._codebase, found),
             created_at=now,
@@ -270,7 +271,7 @@ class CodebaseMemory:
         freshness, content = compared.freshness(finding), sanitise(finding.content)
         if not content or (freshness == "stale" and self._drops):
             return None
-        return evolve(
+        return replace(
             finding,
             content=content,
             file_path=sanitise(finding.file_path),

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..exceptions import ConfigError
 from ..types.account import Count, Patience
-from ..util.json import evolve
 
 AHEAD, NEEDLESS = 4, 1
 """A text is needless if at most one of the next four steps is dead: the agent got out by itself."""
@@ -90,7 +90,7 @@ def after_step(patience: Patience, index: int, told: int | None, *, dead: bool) 
     counts = patience.counts or (Count(),) * len(RUNGS)
     if told is None:
         counts = tuple([_counted(count, rung, window) for count, rung in zip(counts, RUNGS, strict=True)])
-    return _moved(evolve(patience, window=window, counts=counts), index, told)
+    return _moved(replace(patience, window=window, counts=counts), index, told)
 
 
 def _moved(patience: Patience, index: int, told: int | None) -> Patience:
@@ -99,16 +99,16 @@ def _moved(patience: Patience, index: int, told: int | None) -> Patience:
     """
     dead = (patience.window & (1 << AHEAD) - 1).bit_count()
     if told is not None and index - told + 1 == AHEAD and dead > NEEDLESS:
-        return evolve(patience, offset=max(-1, patience.offset - 1))
+        return replace(patience, offset=max(-1, patience.offset - 1))
     if patience.since < 0:
         begins = patience.window & 1 and (patience.window & (1 << STRETCH.of) - 1).bit_count() >= STRETCH.dead
-        return evolve(patience, since=index) if begins else patience
+        return replace(patience, since=index) if begins else patience
     if dead > NEEDLESS or index - patience.since < AHEAD:
         return patience
     alone = patience.alone + (told is None or told <= patience.since)
     if alone < ALONE:
-        return evolve(patience, since=-1, alone=alone)
-    return evolve(patience, since=-1, alone=0, offset=min(1, patience.offset + 1))
+        return replace(patience, since=-1, alone=alone)
+    return replace(patience, since=-1, alone=0, offset=min(1, patience.offset + 1))
 
 
 def _counted(count: Count, rung: Rung, window: int) -> Count:

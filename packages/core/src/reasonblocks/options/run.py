@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -20,7 +20,7 @@ from ..render.guidance import CONTEXT_CHARS
 from ..types import AdapterCaps, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
 from ..types.run import SessionKeywords
 from ..types.steering import Condition
-from ..util.json import JSON, evolve, is_number
+from ..util.json import JSON, is_number
 from ..util.text import bounded, whole
 from .config import Config, profile_of
 from .values import choice, json_by_name, optional_text
@@ -53,7 +53,7 @@ def options_of(options: RunOptions | None, keywords: RunKeywords) -> RunOptions:
     given: object = options
     if not isinstance(given, RunOptions):
         raise ConfigError("options", options, "must be RunOptions, or None")
-    return evolve(options, **keywords)
+    return replace(options, **keywords)
 
 
 def check_options(
@@ -129,7 +129,7 @@ def settings_of(
     if route_names is not None:
         check_routing(route_names)
         names.update(route_names)
-    return evolve(
+    return replace(
         base,
         task=run.task,
         task_profile=run.task_profile,
@@ -253,9 +253,9 @@ def assigned(
     if found is None:
         return options, None
     if settings.disabled or settings.mode == "observe":
-        found = evolve(found, has_arm=False)
+        found = replace(found, has_arm=False)
     mode = MODES[found.arm] if found.has_arm else None
-    return evolve(options, mode=mode, metadata={**(options.metadata or {}), **found.metadata()}), found
+    return replace(options, mode=mode, metadata={**(options.metadata or {}), **found.metadata()}), found
 
 
 def _assignment(options: RunOptions, run_id: str, caller: Assignment | None) -> Assignment | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import ConfigError
 from ..ports import Embedder, PatternStore, TelemetrySink
 from ..session import Backends, BoundedCall, Profiles, Workers
-from ..util.json import evolve
 from ..util.secret import Secret
 
 if TYPE_CHECKING:
@@ -130,4 +129,4 @@ def evaluated_by(
         failure_types={monitor.name: monitor.failure_type for monitor in backends.monitors},
         redaction=server.redaction(),
     )
-    return evolve(backends, evaluator=evaluator, mailboxes=(evaluator, *backends.mailboxes))
+    return replace(backends, evaluator=evaluator, mailboxes=(evaluator, *backends.mailboxes))

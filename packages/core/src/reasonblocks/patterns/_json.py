@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from ..exceptions import ConfigError
 from ..types import JSON, Pattern
-from ..util.json import evolve
 from ._check import checked
 
 _FIELDS = {field.name: field for field in fields(Pattern)}
@@ -83,11 +82,11 @@ def revised(given: Pattern, stored: Pattern | None, now: str) -> Pattern:
     Otherwise `stored` is returned with the given counts.
     """
     if stored is None:
-        return evolve(given, created_at=given.created_at or now)
+        return replace(given, created_at=given.created_at or now)
     created_at = given.created_at or stored.created_at
     if content_of(given) == content_of(stored):
-        return evolve(stored, created_at=created_at, stats=given.stats or stored.stats)
-    return evolve(given, created_at=created_at, revision=max(given.revision, stored.revision + 1))
+        return replace(stored, created_at=created_at, stats=given.stats or stored.stats)
+    return replace(given, created_at=created_at, revision=max(given.revision, stored.revision + 1))
 
 
 def content_of(pattern: Pattern) -> dict[str, object]:

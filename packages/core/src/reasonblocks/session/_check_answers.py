@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from types import NoneType
 from typing import Any, cast
@@ -31,7 +32,7 @@ from ..types import (
     Transition,
 )
 from ..types.steering import TIERS
-from ..util.json import compact, evolve, storable
+from ..util.json import compact, storable
 from ..util.text import clip, size, whole
 from .guard import Faults
 from .runs import RunView
@@ -209,7 +210,7 @@ def _read(given: ETrace) -> ETrace:
     except Exception as exc:
         raise BadAnswer(STORE, type(exc).__name__, "a pattern's fields must be readable") from exc
     texts = {field: str.__str__(text) for field, text in read.items() if issubclass(type(text), str)}
-    return evolve(given, pattern=evolve(pattern, fields=texts))
+    return replace(given, pattern=replace(pattern, fields=texts))
 
 
 def evaluation_of(evaluator: Evaluator, request: Evaluate) -> tuple[Evaluation, Memories]:

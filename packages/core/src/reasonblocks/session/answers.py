@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -13,7 +13,6 @@ from ..exceptions import BadAnswer, DeadlineExceeded, Unavailable
 from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Mailbox, Monitor, PatternStore
 from ..requests import Advance, Check, Collect, Evaluate, Flow, Observe, Request, Retrieve, Review, Say, Score
 from ..types import Injection, RunInfo, Step, StepDecision, TraceState, Transition
-from ..util.json import evolve
 from ..util.memo import Memo
 from ._check_answers import (
     EVALUATOR,
@@ -126,9 +125,9 @@ class StepInFlight:
     def _calls(self, request: Request[Any]) -> Iterator[Call]:
         backends = self.backends
         if isinstance(request, Evaluate):
-            yield self._evaluation(backends.evaluator, evolve(request, ends=self.ends))
+            yield self._evaluation(backends.evaluator, replace(request, ends=self.ends))
         elif isinstance(request, Retrieve):
-            yield self._retrieval(backends.store, evolve(request, ends=self.ends, memo=self.memo))
+            yield self._retrieval(backends.store, replace(request, ends=self.ends, memo=self.memo))
         elif isinstance(request, Score) and backends.scorer is not None:
             yield self._call("the scorer", partial(difficulty_of, backends.scorer, request))
         elif isinstance(request, Advance) and backends.transition is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..engine import amended_calls, completed_step
 from ..types import Doubt, Step, StepDecision, StepLogEntry, StepOutcome, TraceState
-from ..util.json import evolve
 from ..util.text import preview
 from .telemetry import RunEvents
 
@@ -59,7 +59,7 @@ class StepLog:
             return
         entry = self._entries[-1]
         if entry.attempts == 0:
-            entry = self._entries[-1] = evolve(entry, error=NOT_CALLED)
+            entry = self._entries[-1] = replace(entry, error=NOT_CALLED)
         self._events.step(entry, step, decision.scores)
 
     def settle(self) -> None:
@@ -74,7 +74,7 @@ class StepLog:
         if at is not None:
             names = tuple([call.name for call in calls])
             if names != self._entries[at].tool_calls:  # usually they are equal
-                self._entries[at] = evolve(self._entries[at], tool_calls=names)
+                self._entries[at] = replace(self._entries[at], tool_calls=names)
         return completed_step(before, given)
 
     def is_answered(self, step: int) -> bool:
@@ -88,7 +88,7 @@ class StepLog:
         if at is not None:
             entry = self.entry(decision)
             told = {name: getattr(entry, name) for name in TOLD}
-            self._entries[at] = evolve(self._entries[at], **told)
+            self._entries[at] = replace(self._entries[at], **told)
         if self._open_decision is not None and self._open_decision.step == decision.step:
             self._open_decision = decision
 
@@ -107,7 +107,7 @@ class StepLog:
     def route_failed(self, state: str) -> None:
         """Record that the open call goes to the agent's own model."""
         if self._open_decision is not None and self._entries[-1].route == state:
-            self._entries[-1] = evolve(self._entries[-1], route=None)
+            self._entries[-1] = replace(self._entries[-1], route=None)
 
     def _at(self, step: int) -> int | None:
         """Return the position of entry `step`: entries are consecutive, and the first may be a resumed one."""
@@ -161,7 +161,7 @@ def entry_of_decision(decision: StepDecision, timestamp: float, overhead_ms: flo
 
 def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> StepLogEntry:
     usage = outcome.usage
-    return evolve(
+    return replace(
         entry,
         model_id=outcome.model or None,
         tool_calls=tuple([call.name for call in outcome.tool_calls]),

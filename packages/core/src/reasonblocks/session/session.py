@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,6 @@ from ..types import (
     TraceState,
 )
 from ..types.outcomes import ABANDONED, failure_of, outcome_of
-from ..util.json import evolve
 from ..util.memo import Memo
 from .answers import Backends, StepInFlight
 from .drive import SteeringFlow, adrive, drive, ms_since
@@ -289,7 +288,7 @@ class SteeringSession:
         if _is_newest(decision, self._state):
             self._state = in_system(self._state)
             self._log.amend(self._state.last or decision)
-        return evolve(decision, placement="system")
+        return replace(decision, placement="system")
 
     def withdraw(self, decision: StepDecision, status: int) -> None:
         """Withdraw the guidance of a call that the provider refused with HTTP `status`, 400 or 422.
@@ -313,7 +312,7 @@ class SteeringSession:
 
         For a run that turns out to have no end of its messages to add to. Other placements are unchanged.
         """
-        self._leave_tail(why, look_placement="system")
+        self._leave_tail(why, look="system")
 
     def placed(self, asked: Placement) -> Self:
         """Return the session; log if its placement is not the one `asked` for and the framework has a choice."""
@@ -335,7 +334,7 @@ class SteeringSession:
         """Close the route of a mapped model that cannot be built; the run continues with the agent's model."""
         routes = {name: model for name, model in self._settings.routes.items() if name != state}
         self._faults.say(f"route {state}", not_built(state, exc), exc)
-        self._settings = evolve(self._settings, routes=routes)
+        self._settings = replace(self._settings, routes=routes)
         self._log.route_failed(state)
 
     @property
@@ -383,7 +382,7 @@ class SteeringSession:
             return
         own = yield from learned.read(self.run, settings.explore, ends)
         if own is not None and not self._state.calls:
-            self._state = evolve(self._state, patience=own)
+            self._state = replace(self._state, patience=own)
             self._log.judged_by = own.name
 
     def _add_to_profile(self) -> SteeringFlow[None]:
@@ -411,7 +410,7 @@ class SteeringSession:
     def _accept(self, step: StepInFlight, given: StepInput) -> StepDecision:
         if self._state is not step.before:
             if not given.auxiliary and (last := self._state.last) is not None and last.stop is not None:
-                return evolve(last, replayed=True)
+                return replace(last, replayed=True)
             step.result = None
             mistake = ProtocolError("a run takes one step at a time: end it, then begin")
             self._faults.report("two steps at once", mistake)
@@ -422,7 +421,7 @@ class SteeringSession:
             return decision
         self._log.close()
         if decision.stop is None and not before.calls:
-            self.run = evolve(self.run, model=self.run.model or given.default_model)
+            self.run = replace(self.run, model=self.run.model or given.default_model)
             self._events.start(self.run)
         self._state, self._paused = state, False
         if decision.stop is not None:
@@ -507,13 +506,13 @@ class SteeringSession:
     def _restore(self, state: TraceState) -> None:
         self._state = state = adopted(state, self._settings)
         if state.no_tail and self._settings.placement in ("tail", "message"):
-            self._settings = evolve(self._settings, placement="system")
+            self._settings = replace(self._settings, placement="system")
         self._log.rewind(state.calls)
         if state.last is not None and state.last.stop is not None:
             self.outcome = f"stopped: {state.last.stop}"
             self.final_decision, self.final = state.last, self._log.entry(state.last)
         self._log.judged_by = state.patience.name
-        self.run = evolve(self.run, run_id=state.trace_id)
+        self.run = replace(self.run, run_id=state.trace_id)
         self._events.run_id, self._faults.owner = state.trace_id, f"run {state.trace_id!r}"
 
     def _has_last_step(self, given: StepInput) -> bool:
@@ -525,12 +524,13 @@ class SteeringSession:
         last = self._state.last
         if self.outcome is not None or last is None or not is_second_look_to_come(self._state):
             return None
-        return evolve(last, replayed=True) if given.key is not None and last.key == key_of(given) else None
+        return replace(last, replayed=True) if given.key is not None and last.key == key_of(given) else None
 
-    def _leave_tail(self, why: str, **changes: Placement) -> None:
+    def _leave_tail(self, why: str, look: Placement | None = None) -> None:
         if self._settings.placement in ("tail", "message"):
-            self._settings = evolve(self._settings, placement="system", **changes)
-            self._state = evolve(self._state, no_tail=True)
+            look = look or self._settings.look_placement
+            self._settings = replace(self._settings, placement="system", look_placement=look)
+            self._state = replace(self._state, no_tail=True)
             self._say_placement(why)
 
     def _say_placement(self, why: str) -> None:

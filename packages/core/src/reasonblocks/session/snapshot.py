@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..exceptions import SnapshotError
@@ -12,7 +13,7 @@ from ..monitors.sightings import OWN_MEMORY as UNTRIED_MEMORY
 from ..render import guidance as render
 from ..types import JSON, ScoreMemory, StepDecision, TraceState
 from ..util.codec import MISSING, Codec, Unreadable
-from ..util.json import evolve, storable
+from ..util.json import storable
 
 VERSION = 6
 """Incremented when a change would make an older reader continue a run differently."""
@@ -54,7 +55,7 @@ def decode(data: Mapping[str, Any]) -> TraceState:
             raise SnapshotError(".".join(exc.path[-2:]), MISSING, "give all that snapshot() gave") from exc
         raise SnapshotError(exc.path[-1], exc.value, exc.rule) from exc
     _check_numbers(state)
-    state = evolve(state, last=_rebuilt(state.last), last_auxiliary=_rebuilt(state.last_auxiliary))
+    state = replace(state, last=_rebuilt(state.last), last_auxiliary=_rebuilt(state.last_auxiliary))
     return state if version >= _JUDGES_SINCE else _without_our_memories(state)
 
 
@@ -62,14 +63,14 @@ def _rebuilt(decision: StepDecision | None) -> StepDecision | None:
     if decision is None:
         return None
     guidance = render.guidance(decision.injections)
-    return evolve(decision, guidance=guidance, warnings=(), replayed=False, doubts=())
+    return replace(decision, guidance=guidance, warnings=(), replayed=False, doubts=())
 
 
 def _without_our_memories(state: TraceState) -> TraceState:
     """Drop memories that would mislead today's scorer and monitors; keep those of the caller's monitors."""
     _log.info("run %r: the account of its steps starts anew, since its snapshot is of an older version", state.trace_id)
     kept = {name: memory for name, memory in state.memories.items() if name not in _OURS}
-    return evolve(state, memories=kept, score_memory=ScoreMemory())
+    return replace(state, memories=kept, score_memory=ScoreMemory())
 
 
 def _check_numbers(state: TraceState) -> None:

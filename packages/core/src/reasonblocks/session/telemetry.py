@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ from ..exceptions import BadAnswer
 from ..ports import TelemetrySink
 from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall
 from ..types.outcomes import parts_of
-from ..util.json import evolve
 from ..util.secret import UNREDACTED
 from .guard import Faults
 from .sink_queue import QueuedEvent, SinkQueue
@@ -47,7 +47,7 @@ class Redactor:
 
     def _start(self, event: RunStart) -> RunStart:
         metadata = {key: self._within(value) for key, value in event.run.metadata.items()}
-        return evolve(event, run=evolve(event.run, task=self._text(event.run.task), metadata=metadata))
+        return replace(event, run=replace(event.run, task=self._text(event.run.task), metadata=metadata))
 
     def _step(self, event: StepEvent) -> StepEvent:
         hidden: dict[str, Any] = {name: self._text(getattr(event, name)) for name in TEXTS}
@@ -57,18 +57,18 @@ class Redactor:
         if event.tool_calls or event.tool_results:
             hidden["tool_calls"] = tuple([self._call(call) for call in event.tool_calls])
             hidden["tool_results"] = tuple(
-                [evolve(result, output=self._text(result.output)) for result in event.tool_results]
+                [replace(result, output=self._text(result.output)) for result in event.tool_results]
             )
-        return evolve(event, **hidden)
+        return replace(event, **hidden)
 
     def _call(self, call: ToolCall) -> ToolCall:
-        return evolve(call, arguments=self._within(plain_arguments(call), names=True))
+        return replace(call, arguments=self._within(plain_arguments(call), names=True))
 
     def _finish(self, event: RunFinish) -> RunFinish:
         start, reason = parts_of(event.outcome)
         outcome = f"{start}{self._text(reason)}" if reason else start
-        doubts = tuple([evolve(doubt, text=self._text(doubt.text)) for doubt in event.doubts])
-        return evolve(event, outcome=outcome, doubts=doubts)
+        doubts = tuple([replace(doubt, text=self._text(doubt.text)) for doubt in event.doubts])
+        return replace(event, outcome=outcome, doubts=doubts)
 
     def _within(self, value: JSON, *, names: bool = False) -> JSON:
         """Return the value with its texts redacted; with `names`, those of its keys as well."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
 
-from ..util.json import JSON, evolve
+from ..util.json import JSON
 from .steering import AdapterCaps, Mode, Placement
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class RunOptions:
         here takes precedence over the user's, because the adapter has numbered the id and narrowed the placement. A
         run that continues from a `snapshot` keeps its id. For the rest see `ReasonBlocks.session`.
         """
-        options = evolve(
+        options = replace(
             self,
             run_id=None if snapshot is not None else run_id or self.run_id,
             agent_name=self.agent_name or agent_name,

@@ -1,21 +1,15 @@
-"""Converts values to JSON that snapshots, files and the wire can hold, and copies frozen values."""
+"""Converts values to JSON that snapshots, files and the wire can hold."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from json.encoder import encode_basestring
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from .text import EDGE, clip
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 if TYPE_CHECKING:
     JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
@@ -210,33 +204,3 @@ def _finite(value: float) -> float:
     if not math.isfinite(value):
         raise ValueError("it has a float that is not finite")
     return value
-
-
-T = TypeVar("T", bound="DataclassInstance")
-
-
-def evolve(value: T, **changes: Any) -> T:
-    """Return a copy of a frozen, slotted value with these fields changed. Raises `TypeError` for an unknown field.
-
-    It takes a third of the time of `dataclasses.replace`, because it copies slots and calls no `__init__`. So
-    `__post_init__` does not run either: use `replace` for a class that checks itself there.
-    """
-    cls = type(value)
-    setters, read = _slots(cls)
-    new = object.__new__(cls)
-    for put, item in zip(setters.values(), read(value)):
-        put(new, item)
-    try:
-        for name, item in changes.items():
-            setters[name](new, item)
-    except KeyError:
-        raise TypeError(f"{cls.__name__} has no field {', '.join(changes.keys() - setters.keys())}") from None
-    return new
-
-
-@lru_cache(maxsize=64)
-def _slots(cls: type[DataclassInstance]) -> tuple[Mapping[str, Callable[[Any, Any], None]], Callable[[Any], Any]]:
-    """Return the slots' own setters, which a frozen class does not guard, and a function that reads all slots."""
-    names = [field.name for field in fields(cls)]
-    read = attrgetter(*names, "__class__")  # an extra name: with a single name it would return no tuple
-    return {name: getattr(cls, name).__set__ for name in names}, read

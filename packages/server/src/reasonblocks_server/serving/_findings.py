@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from reasonblocks.exceptions import ConfigError
@@ -9,7 +10,6 @@ from reasonblocks.findings import checked, checked_codebase, checked_path, findi
 from reasonblocks.masking import masked_finding, without_secrets
 from reasonblocks.ports import FindingStore
 from reasonblocks.types import Codebase, Finding
-from reasonblocks.util.json import evolve
 from reasonblocks.wire import (
     MOST_LISTED,
     ClearResponse,
@@ -57,7 +57,7 @@ def _kept(codebase: Codebase, finding: Finding, now: datetime, place: str = "") 
         kept = checked(masked_finding(checked(finding)))
     except ConfigError as exc:
         raise ConfigError(f"{place}{exc.name}", exc.value, exc.rule) from exc
-    return evolve(kept, finding_id=finding_id(codebase, kept), created_at=now.isoformat(timespec="seconds"))
+    return replace(kept, finding_id=finding_id(codebase, kept), created_at=now.isoformat(timespec="seconds"))
 
 
 def recalled(store: FindingStore, org_id: str, codebase_id: str, request: RecallRequest) -> RecallResponse:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Any
 
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of, event_of
 from reasonblocks.exceptions import EventError
-from reasonblocks.util.json import evolve
 
 from . import _clean
 from ._clean import id_of, name_in, name_of, text_of, written
@@ -53,12 +52,12 @@ def _read(org_id: str, project_id: str | None, at: int, body: Mapping[str, Any])
     run_id = id_of(event.run_id)
     if isinstance(event, RunStart):
         project = project_id if project_id is not None else name_of(event.run.project_id)
-        run = evolve(event.run, run_id=run_id, org_id=org_id, project_id=project)
-        event = evolve(event, run=run, timestamp=float(event.timestamp))
+        run = replace(event.run, run_id=run_id, org_id=org_id, project_id=project)
+        event = replace(event, run=run, timestamp=float(event.timestamp))
     elif isinstance(event, StepEvent):
-        event = evolve(event, run_id=run_id, timestamp=float(event.timestamp))
+        event = replace(event, run_id=run_id, timestamp=float(event.timestamp))
     else:
-        event = evolve(event, run_id=run_id, timestamp=float(event.timestamp), outcome=text_of(event.outcome))
+        event = replace(event, run_id=run_id, timestamp=float(event.timestamp), outcome=text_of(event.outcome))
     return Given(at=at, run_id=run_id, event=event, body=written(event.as_dict()))
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl
-
-from reasonblocks.util.json import evolve
 
 from ._faults import Drip, Fault, Hang, HangUp, Lying, Slow, Status, lied
 from ._records import Received, Requests
@@ -177,7 +175,7 @@ class Connection(BaseHTTPRequestHandler):
     def _with(self, fault: Fault | None, refused: Answer | None, request: Received) -> Answer:
         """Return the answer as a fault changes it."""
         if isinstance(fault, Status):
-            return evolve(refusal(fault.code, fault.detail), headers=fault.headers)
+            return replace(refusal(fault.code, fault.detail), headers=fault.headers)
         answer = refused or self._answer(request)
         if isinstance(fault, Lying):
             lie = lied(fault.lie, answer.body)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeAlias
 
 from reasonblocks.events import event_of
 from reasonblocks.types import Note
-from reasonblocks.util.json import evolve
 
 Body: TypeAlias = "dict[str, Any]"
 
@@ -58,7 +57,7 @@ class Requests:
 
     def answered(self, number: int, status: int, down: int) -> None:
         with self._lock:
-            self._all[number] = evolve(self._all[number], status=status, down=down)
+            self._all[number] = replace(self._all[number], status=status, down=down)
 
     def all(self) -> list[Received]:
         with self._lock:
@@ -119,7 +118,7 @@ class Runs:
     def _mark(self, run_id: str, told: Iterable[str]) -> None:
         ids = {*told}
         self._notes = [
-            evolve(item, told=True) if item.run_id == run_id and item.note.id in ids else item for item in self._notes
+            replace(item, told=True) if item.run_id == run_id and item.note.id in ids else item for item in self._notes
         ]
 
     def listed(self, limit: int) -> list[Body]:

@@ -7,11 +7,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.util.files import STORE
-from reasonblocks.util.json import evolve
 
 from .files import ORG, PROPOSALS, add_format, in_home, placed, runs_of
 from .options import OPTIONS
@@ -89,7 +89,7 @@ def _edited(proposal: Proposal) -> Proposal:
             except EOFError:
                 break
     try:
-        return evolve(proposal, pattern=checked(evolve(pattern, fields=fields)))
+        return replace(proposal, pattern=checked(replace(pattern, fields=fields)))
     except ConfigError as error:
         warn(f"kept as it was: {error}")
         return proposal
@@ -195,11 +195,10 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
 
 def _runs(found: Iterable[RecordedRun], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
     """Yield the runs as they are judged, and count those with an unknown outcome in `seen`."""
-    from reasonblocks.util.json import evolve
 
     for run in found:
         seen.update(["runs"] if run.has_outcome else ["runs", "unknown outcome"])
-        yield evolve(run, task_profile=None) if task_profile else run
+        yield replace(run, task_profile=None) if task_profile else run
 
 
 def _decided(arguments: argparse.Namespace, pending: Mapping[int, Proposal]) -> list[Proposal]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types.steering import TIERS
-from reasonblocks.util.json import evolve
 
 from .files import ORG, STDOUT, add_org, add_store, named, opened, origin, write
 from .output import OK, PROBLEM, Parsers, Table, printable, say, show, warn
@@ -242,7 +241,7 @@ def _ranked(store: LocalStore, arguments: argparse.Namespace, tier: Tier) -> Seq
     found = store.search(query)
     ids = {trace.pattern.id for trace in found}
     held_back = [
-        evolve(pattern, gate_threshold=None, requires_signal=False)
+        replace(pattern, gate_threshold=None, requires_signal=False)
         for pattern in patterns
         if (pattern.gate_threshold or pattern.requires_signal) and pattern.id not in ids
     ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import StepDecision
-from reasonblocks.util.json import evolve
 
 from ..replay import OtherRuns, ReplayedRun, replay
 from ..report.page import STANDING
@@ -57,9 +57,9 @@ class Replayer:
         if self.others is not None:
             self.others.task_key = run.task_key
         replayed = replay(
-            self.observing if self.gathers else self.rb, evolve(run, task_profile=None) if self.profiled else run
+            self.observing if self.gathers else self.rb, replace(run, task_profile=None) if self.profiled else run
         )
-        return _rules_once(evolve(replayed, tool_roles=self.tool_roles))
+        return _rules_once(replace(replayed, tool_roles=self.tool_roles))
 
 
 def _rules_once(replayed: ReplayedRun) -> ReplayedRun:
@@ -71,7 +71,7 @@ def _rules_once(replayed: ReplayedRun) -> ReplayedRun:
         _without_rules(decision) if _rules(decision) == _rules(before) else decision
         for before, decision in pairwise(decisions)
     ]
-    return evolve(replayed, decisions=tuple(once))
+    return replace(replayed, decisions=tuple(once))
 
 
 def _rules(decision: StepDecision) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def _rules(decision: StepDecision) -> tuple[str, ...]:
 
 def _without_rules(decision: StepDecision) -> StepDecision:
     others = tuple(injection for injection in decision.withheld if injection.source != STANDING)
-    return evolve(decision, standing_rules="", withheld=others)
+    return replace(decision, standing_rules="", withheld=others)
 
 
 @contextmanager

@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reasonblocks.events import Event, RunFinish, RunStart
-from reasonblocks.util.json import evolve
 
 from ._paint import WIDEST, Canvas, canvas, paint
 from ._watch_view import board, event_lines
@@ -152,5 +152,5 @@ class _Board:
 
     def update(self, waiting: str) -> None:
         size = shutil.get_terminal_size()
-        room = evolve(self._room, width=min(size.columns, WIDEST))
+        room = replace(self._room, width=min(size.columns, WIDEST))
         self._live.update(board(self._watched, room, size.lines, time.time(), waiting), refresh=True)

@@ -16,10 +16,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
-
-from reasonblocks.util.json import evolve
 
 from ._acts import FEW_WORDS, Act, Argument
 from ._digest import RunDigest
@@ -127,7 +125,7 @@ def alternative_across_tasks(found: Sequence[Alternative]) -> Alternative | None
     """Return what most of several tasks agree on, given one alternative for each task."""
     remedies = [(alternative.run_ids[0], alternative.remedy) for alternative in found if alternative.convinces]
     agreed = _majority(remedies, same_task=True)
-    return None if agreed is None else evolve(agreed, seen=len(found), by_task=True)
+    return None if agreed is None else replace(agreed, seen=len(found), by_task=True)
 
 
 def applies(remedy: Remedy, failing: Act) -> bool:

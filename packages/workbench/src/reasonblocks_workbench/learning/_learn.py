@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -31,7 +31,6 @@ from reasonblocks.masking import detectors
 from reasonblocks.patterns import checked
 from reasonblocks.ports import Embedder
 from reasonblocks.types import Pattern, Tier
-from reasonblocks.util.json import evolve
 
 from ..replay import SessionFactory, replay
 from ..traces import RecordedRun
@@ -286,7 +285,7 @@ def _proposal(context: _Context, evidence: Evidence) -> Proposal | None:
     if gate is None:
         return None
     threshold = pattern.gate_threshold if pattern.gate_threshold is not None else gate
-    return Proposal.of(checked(evolve(pattern, gate_threshold=threshold)), evidence)
+    return Proposal.of(checked(replace(pattern, gate_threshold=threshold)), evidence)
 
 
 def _gate(context: _Context, evidence: Evidence, pattern: Pattern) -> float | None:

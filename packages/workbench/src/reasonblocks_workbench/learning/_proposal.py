@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.patterns import pattern_json, pattern_of
 from reasonblocks.types import JSON, Pattern
 from reasonblocks.util.files import create_private, make_folder, write_whole
-from reasonblocks.util.json import compact, evolve
+from reasonblocks.util.json import compact
 from reasonblocks.util.text import whole
 
 from ._alternatives import Alternative
@@ -58,11 +58,11 @@ class Proposal:
         )
 
     def with_status(self, status: Status) -> Proposal:
-        return evolve(self, status=status)
+        return replace(self, status=status)
 
     def as_json(self) -> dict[str, JSON]:
         """Return the object for one line of a file of proposals."""
-        values: dict[str, Any] = asdict(evolve(self, pattern=Pattern(id="", tier="e1")))
+        values: dict[str, Any] = asdict(replace(self, pattern=Pattern(id="", tier="e1")))
         values |= {"pattern": pattern_json(self.pattern), "run_ids": list(self.run_ids)}
         return {**values, "learned_from": list(self.learned_from)}
 

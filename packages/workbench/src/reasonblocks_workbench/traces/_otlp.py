@@ -9,13 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reasonblocks.adapters import new_user_text
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
-from reasonblocks.util.json import evolve
 
 from ._files import Record
 from ._messages import Asked, arguments_of, recorded_output, value_of
@@ -225,7 +224,7 @@ def _add_results_of_messages(calls: Sequence[_Call]) -> None:
     told: dict[str, str] = {}
     for call in reversed(calls):
         call.results = [
-            result if result.output or not told.get(result.call_id) else evolve(result, output=told[result.call_id])
+            result if result.output or not told.get(result.call_id) else replace(result, output=told[result.call_id])
             for result in call.results
         ]
         done = {"", *(result.call_id for result in call.results)}

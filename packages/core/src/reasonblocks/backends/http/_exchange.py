@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from json import JSONDecoder
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ...concurrency.forks import on_fork
 from ...exceptions import BadAnswer, DeadlineExceeded, Unavailable
-from ...util.json import evolve
 from ...util.text import preview
 from ._address import Address
 from ._breaker import Breaker
@@ -341,7 +340,7 @@ class Exchange:
 
 
 def _with_deadline(ask: Ask, left: float) -> Ask:
-    return evolve(ask, headers={**ask.headers, "reasonblocks-deadline-ms": str(max(1, int(left * 1000)))})
+    return replace(ask, headers={**ask.headers, "reasonblocks-deadline-ms": str(max(1, int(left * 1000)))})
 
 
 def _result(future: Future[Reply], seconds: float) -> Reply:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,7 +16,6 @@ from ...concurrency.forks import on_fork
 from ...exceptions import BadAnswer
 from ...ports import Evaluate
 from ...types import JSON, Evaluation, Memories, Note
-from ...util.json import evolve
 from ...wire import EvaluateResponse, evaluate_request
 from ._exchange import NO_DEADLINE_SECONDS, Ask, Exchange, json_object
 from .texts import Redaction, bounded_step, evaluate_with
@@ -95,7 +95,7 @@ class HttpEvaluator:
         self._exchange.close()
 
     def _ask(self, request: Evaluate) -> Ask:
-        body = evaluate_request(evolve(request, step=bounded_step(request.step)), **self._given)
+        body = evaluate_request(replace(request, step=bounded_step(request.step)), **self._given)
         return Ask(path="/monitors/evaluate", body=body.model_dump_json(exclude_none=True).encode(), headers=JSON_BODY)
 
     def _read(self, body: bytes) -> EvaluateResponse:

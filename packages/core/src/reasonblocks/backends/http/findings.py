@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from ...exceptions import BadAnswer, ConfigError, StoreError, StoreFull, Unavailable
 from ...findings import checked, finding_id
 from ...types import JSON, Codebase, CodebaseSummary, Finding, RecalledFinding
-from ...util.json import compact, evolve
+from ...util.json import compact
 from ...wire import (
     MOST_LISTED,
     MOST_STORED,
@@ -151,7 +152,7 @@ class HttpFindings:
         """Store a batch in one request, or one by one; yield the ids of each request."""
         ask = Ask(path=_place(codebase))
         if len(batch) > 1 and self._takes_many:
-            reply = self._sent(evolve(ask, body=f'{{"findings":[{",".join(batch)}]}}'.encode()))
+            reply = self._sent(replace(ask, body=f'{{"findings":[{",".join(batch)}]}}'.encode()))
             if not _knows_no_list(reply):
                 ids = self._read(FindingsResponse, reply).finding_ids
                 if len(ids) != len(batch):
@@ -160,7 +161,7 @@ class HttpFindings:
                 return
             self._takes_many = False
         for body in batch:
-            yield [self._answer(FindingsResponse, evolve(ask, body=body.encode())).finding_id]
+            yield [self._answer(FindingsResponse, replace(ask, body=body.encode())).finding_id]
 
     def _each(
         self, codebase: Codebase, items: Iterable[object], model: type[WireT], made: Callable[[WireT], T]
@@ -173,7 +174,7 @@ class HttpFindings:
                 name = item.get("finding_id") if isinstance(item, Mapping) else None
                 self._left_out.add(repr(name) if name else f"number {number} of an answer", _wrong(exc))
             else:
-                yield found if found.finding_id else evolve(found, finding_id=finding_id(codebase, found))
+                yield found if found.finding_id else replace(found, finding_id=finding_id(codebase, found))
 
     def _answer(self, model: type[AnswerT], ask: Ask, absent: str = "") -> AnswerT:
         return self._read(model, self._sent(ask), absent)
@@ -191,7 +192,7 @@ class HttpFindings:
         self._exchange.check(BACKEND)
         seconds = SECONDS + SECONDS_PER_MB * len(ask.body or b"") / 1_000_000
         headers = {**JSON_BODY, "reasonblocks-deadline-ms": str(int(seconds * 1000))}
-        return self._exchange.send(evolve(ask, headers=headers, most_bytes=ANSWER_BYTES), seconds)
+        return self._exchange.send(replace(ask, headers=headers, most_bytes=ANSWER_BYTES), seconds)
 
     def _error(self, reply: Reply, absent: str) -> Unavailable | StoreError | ConfigError:
         """Return the error for a refused request. A wrong key is reported once, as for every other request."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -13,7 +14,7 @@ from ...exceptions import BadAnswer, Unavailable
 from ...monitors.sightings import OWN_MEMORY
 from ...ports import Evaluate, Retrieve
 from ...types import JSON, Step, ToolCall, ToolResult
-from ...util.json import DEEPEST, MAX_ITEMS, evolve
+from ...util.json import DEEPEST, MAX_ITEMS
 from ...util.secret import UNREDACTED
 from ...util.text import clip, ends, whole
 
@@ -83,12 +84,12 @@ def _unredacted(text: str) -> str:
 def evaluate_with(request: Evaluate, change: Change) -> Evaluate:
     """Return the request with `change` applied to the texts of its task and step, and without the names in lists."""
     memories = {name: memory for name, memory in request.memories.items() if name != OWN_MEMORY}
-    return evolve(request, task=change(request.task), step=step_with(request.step, change), memories=memories)
+    return replace(request, task=change(request.task), step=step_with(request.step, change), memories=memories)
 
 
 def retrieve_with(request: Retrieve, change: Change) -> Retrieve:
     """Return the request with `change` applied to its texts."""
-    return evolve(request, texts=tuple(map(change, request.texts)), words=None, memo=None)
+    return replace(request, texts=tuple(map(change, request.texts)), words=None, memo=None)
 
 
 def step_with(step: Step, change: Change) -> Step:
@@ -100,8 +101,8 @@ def step_with(step: Step, change: Change) -> Step:
     return Step(
         thought=change(step.thought),
         reasoning=change(step.reasoning),
-        tool_calls=tuple([evolve(call, arguments=_within(call.arguments, change, 0)) for call in calls]),
-        tool_results=tuple([evolve(result, output=change(result.output)) for result in results]),
+        tool_calls=tuple([replace(call, arguments=_within(call.arguments, change, 0)) for call in calls]),
+        tool_results=tuple([replace(result, output=change(result.output)) for result in results]),
         user_text=change(step.user_text),
     )
 
@@ -109,7 +110,7 @@ def step_with(step: Step, change: Change) -> Step:
 def bounded_step(step: Step) -> Step:
     """Return the step in valid UTF-8, with the first and last 8,000 characters of each text: monitors read no more."""
     cut = step_with(step, _bounded)
-    return evolve(
+    return replace(
         cut,
         tool_calls=tuple(map(_named_call, cut.tool_calls)),
         tool_results=tuple(map(_named_result, cut.tool_results)),
@@ -124,11 +125,11 @@ def _bounded(text: str) -> str:
 
 
 def _named_call(call: ToolCall) -> ToolCall:
-    return evolve(call, id=_name(call.id), name=_name(call.name))
+    return replace(call, id=_name(call.id), name=_name(call.name))
 
 
 def _named_result(result: ToolResult) -> ToolResult:
-    return evolve(result, call_id=_name(result.call_id), name=_name(result.name))
+    return replace(result, call_id=_name(result.call_id), name=_name(result.name))
 
 
 def _name(value: object) -> str:

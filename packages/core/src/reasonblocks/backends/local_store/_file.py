@@ -6,12 +6,12 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from ...concurrency.forks import Closable
 from ...exceptions import StoreError
 from ...patterns import COUNTED, pattern_of, revised
 from ...types import Pattern
-from ...util.json import evolve
 from ...util.text import whole
 from ..stores.rows import Row, Stats, body
 from ._database import DAMAGED, Database, reason
@@ -141,7 +141,7 @@ def _stored(db: sqlite3.Connection, name: str) -> Pattern | None:
     if found is None:
         return None
     counts = _stats(db.execute(f"SELECT id, {', '.join(COUNTED)} FROM counts WHERE id=?", (name,)))
-    return evolve(pattern_of(json.loads(found[0])), stats=counts.get(name, {}))
+    return replace(pattern_of(json.loads(found[0])), stats=counts.get(name, {}))
 
 
 def _stats(found: sqlite3.Cursor) -> Stats:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ...patterns import revised
 from ...types import Pattern
-from ...util.json import evolve
 from ..stores.rows import Row, Stats, row_of
 
 
@@ -88,7 +87,7 @@ class Memory:
         stats = {name: added(self._stats.get(name, {}), what, more) for name, more in counts.items()}
         self._stats.update(stats)
         known = {name: stats[name] for name in stats if name in self._patterns}
-        self._patterns.update({name: evolve(self._patterns[name], stats=counted) for name, counted in known.items()})
+        self._patterns.update({name: replace(self._patterns[name], stats=counted) for name, counted in known.items()})
         self._changes = Changes(stats=stats)
 
     def keep(self, rows: Sequence[Row]) -> None:

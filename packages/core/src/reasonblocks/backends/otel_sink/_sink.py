@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from ...events import Event, RunFinish, RunStart, StepEvent, completed_of
 from ...exceptions import ExtraMissing
 from ...types import RunInfo, Step
 from ...types.outcomes import kind_of
-from ...util.json import evolve, is_number
+from ...util.json import is_number
 from . import _names as names
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class OpenTelemetrySink:
         self._spans.end_run(run.span, run.begun, at, finish)
 
     def _remember(self, run: OpenRun, finish: RunFinish | None) -> None:
-        known = evolve(run.run, task="", metadata={}) if run.run is not None else None
+        known = replace(run.run, task="", metadata={}) if run.run is not None else None
         outcome = finish.outcome if finish is not None else None
         self._ended[run.run_id] = EndedRun(context=run.context, run=known, parent=run.parent, outcome=outcome)
         if len(self._ended) > RUNS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
@@ -12,7 +12,6 @@ from uuid import NAMESPACE_URL, uuid5
 from ...patterns import Curve, best, gate, helps, pattern_of, standing, visible
 from ...requests import Retrieve
 from ...types import ETrace, Pattern
-from ...util.json import evolve
 from .rows import body
 from .table import SLACK, Rows, cosine
 
@@ -124,7 +123,7 @@ def points_of(pattern: Pattern, vectors: Rows | None, dim: int) -> Iterator[Poin
 
 
 def pattern_in(hit: Hit) -> Pattern:
-    return evolve(pattern_of(json.loads(hit.payload["body"])), stats=hit.payload.get("stats") or {})
+    return replace(pattern_of(json.loads(hit.payload["body"])), stats=hit.payload.get("stats") or {})
 
 
 def _org(org_id: str) -> str:
@@ -162,7 +161,7 @@ def nearest(
     `lowest_gate` is the lowest own gate of all stored patterns, None without any."""
     least = min(request.similarity, request.similarity if lowest_gate is None else lowest_gate)
     threshold = max(-2.0, min(2.0, curve.reach(least) - SLACK))
-    ask = evolve(PointQuery.of(request), vector=query, threshold=threshold, limit=request.top_k + MORE)
+    ask = replace(PointQuery.of(request), vector=query, threshold=threshold, limit=request.top_k + MORE)
     found: dict[str, ETrace] = {}
     while True:
         hits = yield ask
@@ -172,7 +171,7 @@ def nearest(
         left = curve(hits[-1].score + SLACK)  # the highest similarity that a remaining point can have
         if _are_enough(found.values(), request, left):
             break
-        ask = evolve(ask, limit=ask.limit * GROWTH, gate_most=left, gated=left < request.similarity)
+        ask = replace(ask, limit=ask.limit * GROWTH, gate_most=left, gated=left < request.similarity)
     return best([*found.values(), *layer], request)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from ...exceptions import StoreError
 from ...patterns import exemplars, pattern_json, pattern_of
 from ...types import Pattern, Tier
-from ...util.json import compact, evolve
+from ...util.json import compact
 
 Stats: TypeAlias = "Mapping[str, Mapping[str, int]]"
 """Counts by pattern id."""
@@ -68,7 +69,7 @@ class Row:
     def told(self, stats: Stats) -> Pattern:
         """Return the pattern with these counts."""
         counted = stats.get(self.id)
-        return self.pattern if not counted else evolve(self.pattern, stats=counted)
+        return self.pattern if not counted else replace(self.pattern, stats=counted)
 
 
 def row_of(pattern: Pattern, vectors: Bytes | None = None) -> Row:
@@ -78,4 +79,4 @@ def row_of(pattern: Pattern, vectors: Bytes | None = None) -> Row:
 
 def body(pattern: Pattern) -> str:
     """Return a pattern's JSON without its counts, which are stored separately."""
-    return compact(pattern_json(evolve(pattern, stats={})))
+    return compact(pattern_json(replace(pattern, stats={})))
