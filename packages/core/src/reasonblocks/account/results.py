@@ -25,18 +25,8 @@ AFTER_RAISED = 300
 """Characters of output after a traceback up to which it is what the call ended with."""
 
 _TEXT_KEYS = (
-    "text",
-    "output",
-    "stdout",
-    "result",
-    "results",
-    "content",
-    "data",
-    "observation",
-    "body",
-    "value",
-    "message",
-)
+    "text", "output", "stdout", "result", "results", "content", "data", "observation", "body", "value", "message",
+)  # fmt: skip
 """Keys of a wrapper whose only text is the result, by precedence."""
 _ERROR_KEYS = ("error", "errors", "exception", "stderr", "detail", "reason")
 _BOOKKEEPING = frozenset(
@@ -51,8 +41,12 @@ _EXIT = re.compile(
     r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?[ _]?(?:code"
     r"|status)?|[Rr]eturn(?:ed)?[ _](?:code|status))[:= ]{1,3}(?:code |status )?(-?\d+)\b"
 )
+_COMPLAINS = re.compile(r"(?:error|fatal|\w+Error)\b", re.IGNORECASE)
+"""The line with the exit code is itself the message."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,12}m")
 _ENVELOPE = re.compile(r"</?(?:output|stdout|result|returncode|exit_code|response|tool_result|observation)>")
+_AT_START = re.compile(r"Error processing line \d+ of .{0,2000}?Remainder of file ignored\s*", re.DOTALL)
+"""The lines that a Python with a damaged `.pth` file prints before everything else."""
 
 
 class Reading(NamedTuple):
@@ -66,10 +60,6 @@ class Reading(NamedTuple):
     """Nothing was found, or nothing came back."""
     checked: bool = False
     """It has the form of a test, build, type or lint run's result."""
-
-
-_AT_START = re.compile(r"Error processing line \d+ of .{0,2000}?Remainder of file ignored\s*", re.DOTALL)
-"""The lines that a Python with a damaged `.pth` file prints before everything else."""
 
 
 def read(result: ToolResult, *, kind: Kind) -> Reading:
@@ -194,26 +184,17 @@ def _without_exit(text: str) -> tuple[str, bool | None]:
     """Return the text without the line that reports an exit code, and whether that is a failure."""
     head, rest = text[:SHORT], text[SHORT:]
     found = _EXIT.search(head)
-    if found is None or not _is_wrapper(head, found):
+    if found is None:
+        return text, None
+    start, end = head.rfind("\n", 0, found.start()) + 1, head.find("\n", found.end())
+    line = head[start : end if end >= 0 else len(head)]
+    if found[1] is None and (start > 200 or len(line) > 60):  # a part of a sentence or of a log
         return text, None
     code = int(found[1] or found[2])
-    start, end = head.rfind("\n", 0, found.start()) + 1, head.find("\n", found.end())
     if _COMPLAINS.match(head, start):
         return text, code != 0
     left = f"{head[:start]}{head[end + 1 :] if end >= 0 else ''}{rest}"
     return _ENVELOPE.sub("", left).strip(), code != 0
-
-
-_COMPLAINS = re.compile(r"(?:error|fatal|\w+Error)\b", re.IGNORECASE)
-"""The line is the message itself, which ends in the exit code."""
-
-
-def _is_wrapper(head: str, found: re.Match[str]) -> bool:
-    """Return True if the exit code is a line of its own, or one element, and not part of a sentence or a log."""
-    start = head.rfind("\n", 0, found.start()) + 1
-    end = head.find("\n", found.end())
-    line = head[start : end if end >= 0 else len(head)]
-    return found[1] is not None or (start <= 200 and len(line) <= 60)
 
 
 # ---- errors ----
@@ -259,8 +240,6 @@ _TRACEBACK = "Traceback (most recent call last)"
 _NODE_ENDED = re.compile(r"^Node\.js v\d+[\d.]*\s*\Z", re.MULTILINE)
 """The last line of Node.js after an error that nothing caught."""
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
-
-
 _MADE = re.compile(
     r"\b(?:been|was|were) (?:successfully )?(?:edited|updated|changed|written|created|replaced"
     r"|applied|saved|modified)\b"
@@ -320,8 +299,6 @@ _GREEN = re.compile(
     r"|\b0 (?:errors|failures|problems)\b|\b[1-9]\d* examples?, 0 failures",
     re.MULTILINE,
 )
-
-
 _USAGE = re.compile(r"^usage: ", re.MULTILINE | re.IGNORECASE)
 """The program was called in a wrong way, and has checked nothing."""
 _RED_MARKS = (".go:", "FAIL", "fail", "rror", "***", "ERR!", "ERROR")

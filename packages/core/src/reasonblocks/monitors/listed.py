@@ -84,16 +84,18 @@ def _values(parts: list[str]) -> dict[str, list[str]]:
 
 
 def _arrays(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield the members of each "[a, b]": between commas, or in quotes."""
     for found in _ARRAY.finditer(text):
         inner = found[1].strip()
         if not inner:
             continue
-        if inner[0] in "'\"":
+        in_quotes = inner[0] in "'\""
+        if in_quotes:
             parts = [one or other for one, other in _STRING.findall(inner)]
         else:
             parts = [part.strip() for part in inner.split(",")]
         members = [part for part in parts if _is_name(part) or (quoted and _is_phrase(part))]
-        if 2 <= len(members) <= LONGEST_LIST and (inner[0] in "'\"" or len(members) == len(parts)):
+        if 2 <= len(members) <= LONGEST_LIST and (in_quotes or len(members) == len(parts)):
             yield "[", _distinct(members)
 
 
