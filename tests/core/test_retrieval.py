@@ -295,10 +295,8 @@ def test_what_was_retrieved_is_json_in_the_step_log_and_survives_a_snapshot() ->
     assert session.step_log[0].as_dict()["retrieved"] == {"e3": ["e3-a"]}
 
 
-def test_a_step_is_cut_into_words_once_and_never_into_those_of_another_text() -> None:
-    one = step(1, thought="It fails again.")
-    assert one.scored_words == ("it", "fails", "again")
-    assert one.scored_words is one.scored_words
+def test_the_words_of_a_step_are_those_of_its_text() -> None:
+    assert step(1, thought="It fails again.").scored_words == ("it", "fails", "again")
 
 
 def test_a_lesson_that_rarely_helped_comes_after_one_that_is_less_similar() -> None:

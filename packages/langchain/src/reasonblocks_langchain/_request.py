@@ -138,17 +138,9 @@ def without_foreign_thinking(messages: list[AnyMessage], model: str, own: str) -
 
     `own` is the agent's model: the author of every answer that names no model.
     """
-    foreign = [
-        at
-        for at, message in enumerate(messages)
-        if message.content.__class__ is not str  # first, since it is the cheapest and settles nearly all
-        and _is_foreign(message, model, own)
-    ]
-    if not foreign:
+    if not any(_is_foreign(message, model, own) for message in messages):
         return messages
-    kept: list[AnyMessage | None] = [*messages]
-    for at in foreign:
-        kept[at] = _without_thinking(messages[at])
+    kept = (_without_thinking(one) if _is_foreign(one, model, own) else one for one in messages)
     return [message for message in kept if message is not None]
 
 
@@ -156,7 +148,8 @@ def _is_foreign(message: AnyMessage, model: str, own: str) -> bool:
     """Return True if the message contains thinking that another model signed."""
     return (
         isinstance(message, AIMessage)
-        and any(_is_sealed(block) for block in message.content)
+        and isinstance(message.content, list)
+        and any(map(_is_sealed, message.content))
         and not same_model(model_of(message) or own, model)
     )
 

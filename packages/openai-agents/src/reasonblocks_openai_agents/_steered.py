@@ -41,6 +41,13 @@ MAX_OF_ONE_ID = 64
 """The most concurrent runs that wait for calls with one id."""
 
 
+def _task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # a thread without an event loop
+        return None
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class Call(OpenCall):
     """One steered model call. `own_model` is the name of the agent's model, `model` of the one that is called."""
@@ -57,7 +64,7 @@ class Call(OpenCall):
     """The model that the newest attempt calls."""
     waits_for: tuple[str, ...] = ()
     """The answer's tool calls that the SDK runs."""
-    task: asyncio.Task[Any] | None = field(default_factory=lambda: _task())
+    task: asyncio.Task[Any] | None = field(default_factory=_task)
 
     def asks(self, target: Model, model: str, own_model: str) -> None:
         """Begin an attempt: the first one, or a retry by the SDK."""
@@ -105,13 +112,6 @@ def calling_run() -> SteeredRun | None:
     if call is None or call.is_of_this_task or call.run.over:
         return None
     return call.run if call.answered or call.error is None else None  # no tool runs after a call that failed
-
-
-def _task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:  # a thread without an event loop
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
-"""Decides what a call does: it changes, checks, runs, reads, lists, searches or asks; by role, name, argument,"
-" command."""
+"""Decides what a call does, by role, name, argument or command: change, check, run, read, list, search or ask."""
 
 from __future__ import annotations
 

@@ -150,9 +150,9 @@ def _did(calls: Sequence[_Call], letter: str, due: str) -> Did:
 def _turn(step: Step) -> int:
     """Return a hash of the calls' ids; 0 for ids that may not be unique, such as "1"."""
     ids = [call.id for call in step.tool_calls if call.id]
-    return (
-        hash_of("\0".join(ids)) if ids and len(ids) == len(step.tool_calls) and max(map(len, ids)) >= UNIQUE_ID else 0
-    )
+    if not ids or len(ids) < len(step.tool_calls) or max(map(len, ids)) < UNIQUE_ID:
+        return 0
+    return hash_of("\0".join(ids))
 
 
 def _calls(step: Step, tool_roles: Mapping[str, str]) -> Sequence[_Call]:

@@ -25,18 +25,8 @@ AFTER_RAISED = 300
 """Characters of output after a traceback up to which it is what the call ended with."""
 
 _TEXT_KEYS = (
-    "text",
-    "output",
-    "stdout",
-    "result",
-    "results",
-    "content",
-    "data",
-    "observation",
-    "body",
-    "value",
-    "message",
-)
+    "text", "output", "stdout", "result", "results", "content", "data", "observation", "body", "value", "message",
+)  # fmt: skip
 """Keys of a wrapper whose only text is the result, by precedence."""
 _ERROR_KEYS = ("error", "errors", "exception", "stderr", "detail", "reason")
 _BOOKKEEPING = frozenset(
@@ -51,8 +41,12 @@ _EXIT = re.compile(
     r"<returncode>\s*(-?\d+)\s*</returncode>|\b(?:[Pp]rocess |[Cc]ommand )?(?:[Ee]xit(?:ed)?(?: with)?[ _]?(?:code"
     r"|status)?|[Rr]eturn(?:ed)?[ _](?:code|status))[:= ]{1,3}(?:code |status )?(-?\d+)\b"
 )
+_COMPLAINS = re.compile(r"(?:error|fatal|\w+Error)\b", re.IGNORECASE)
+"""The line with the exit code is itself the message."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,12}m")
 _ENVELOPE = re.compile(r"</?(?:output|stdout|result|returncode|exit_code|response|tool_result|observation)>")
+_AT_START = re.compile(r"Error processing line \d+ of .{0,2000}?Remainder of file ignored\s*", re.DOTALL)
+"""The lines that a Python with a damaged `.pth` file prints before everything else."""
 
 
 class Reading(NamedTuple):
@@ -68,10 +62,6 @@ class Reading(NamedTuple):
     """It has the form of a test, build, type or lint run's result."""
 
 
-_AT_START = re.compile(r"Error processing line \d+ of .{0,2000}?Remainder of file ignored\s*", re.DOTALL)
-"""The lines that a Python with a damaged `.pth` file prints before everything else."""
-
-
 def read(result: ToolResult, *, kind: Kind) -> Reading:
     """Return the reading of a result of a call of this kind.
 
@@ -82,8 +72,8 @@ def read(result: ToolResult, *, kind: Kind) -> Reading:
         text = _AT_START.sub("", text, count=1)
     tail, looks = text[-TAIL:], kind.looks
     edits = kind.changes and not kind.shell  # an editor may add the result of tests to its own
-    red = not (looks or edits) and _red(tail)
-    green = not looks and not red and _green(tail)
+    red = not (looks or edits) and _has(_RED, tail, _RED_MARKS)
+    green = not looks and not red and _has(_GREEN, tail, _GREEN_MARKS)
     failed = result.is_error is True or coded is True or red
     made = edits and _MADE.search(text[:REFUSAL_HEAD].lower()) is not None
     if not failed and coded is None and not made:
@@ -194,26 +184,17 @@ def _without_exit(text: str) -> tuple[str, bool | None]:
     """Return the text without the line that reports an exit code, and whether that is a failure."""
     head, rest = text[:SHORT], text[SHORT:]
     found = _EXIT.search(head)
-    if found is None or not _is_wrapper(head, found):
+    if found is None:
+        return text, None
+    start, end = head.rfind("\n", 0, found.start()) + 1, head.find("\n", found.end())
+    line = head[start : end if end >= 0 else len(head)]
+    if found[1] is None and (start > 200 or len(line) > 60):  # a part of a sentence or of a log
         return text, None
     code = int(found[1] or found[2])
-    start, end = head.rfind("\n", 0, found.start()) + 1, head.find("\n", found.end())
     if _COMPLAINS.match(head, start):
         return text, code != 0
     left = f"{head[:start]}{head[end + 1 :] if end >= 0 else ''}{rest}"
     return _ENVELOPE.sub("", left).strip(), code != 0
-
-
-_COMPLAINS = re.compile(r"(?:error|fatal|\w+Error)\b", re.IGNORECASE)
-"""The line is the message itself, which ends in the exit code."""
-
-
-def _is_wrapper(head: str, found: re.Match[str]) -> bool:
-    """Return True if the exit code is a line of its own, or one element, and not part of a sentence or a log."""
-    start = head.rfind("\n", 0, found.start()) + 1
-    end = head.find("\n", found.end())
-    line = head[start : end if end >= 0 else len(head)]
-    return found[1] is not None or (start <= 200 and len(line) <= 60)
 
 
 # ---- errors ----
@@ -221,7 +202,6 @@ def _is_wrapper(head: str, found: re.Match[str]) -> bool:
 _STARTS = re.compile(
     r"[\W_]*(?:[^\W_]+[ _]){0,2}[^\W_]*(?:errors?|exceptions?|traceback|fatal|panic)(?:[_ ]?(?:message|code|type))?\b"
 )
-_ANNOUNCED = ("error", "exception", "traceback", "fatal", "panic")
 _DENIED = re.compile(
     r"[\s\"':=-]*(?:(?:0|none|null|nil|false|free|handl\w+|logs?)\b|no\W*(?:errors?\b|$)|\[\]|\{\}|\"\")"
 )
@@ -260,8 +240,6 @@ _TRACEBACK = "Traceback (most recent call last)"
 _NODE_ENDED = re.compile(r"^Node\.js v\d+[\d.]*\s*\Z", re.MULTILINE)
 """The last line of Node.js after an error that nothing caught."""
 _RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$).*", re.MULTILINE)
-
-
 _MADE = re.compile(
     r"\b(?:been|was|were) (?:successfully )?(?:edited|updated|changed|written|created|replaced"
     r"|applied|saved|modified)\b"
@@ -287,9 +265,9 @@ def _announces_error(text: str, *, looks: bool) -> bool:
     if looks and len(text) > HEAD:
         return False
     head = text[:HEAD].lower()
-    if any(map(head.__contains__, _PHRASES)) or _STARTS_FAILED.match(head) or _ends_raised(text):
+    if any(phrase in head for phrase in _PHRASES) or _STARTS_FAILED.match(head) or _ends_raised(text):
         return True
-    start = _STARTS.match(head) if any(map(head.__contains__, _ANNOUNCED)) else None
+    start = _STARTS.match(head)
     if start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head)):
         return True
     return FOREIGN_ERRORS.search(text[:HEAD]) is not None
@@ -321,8 +299,6 @@ _GREEN = re.compile(
     r"|\b0 (?:errors|failures|problems)\b|\b[1-9]\d* examples?, 0 failures",
     re.MULTILINE,
 )
-
-
 _USAGE = re.compile(r"^usage: ", re.MULTILINE | re.IGNORECASE)
 """The program was called in a wrong way, and has checked nothing."""
 _RED_MARKS = (".go:", "FAIL", "fail", "rror", "***", "ERR!", "ERROR")
@@ -330,20 +306,9 @@ _GREEN_MARKS = ("pass", "PASS", "OK", "ok", "SUCCESS", " found", "0 e", "0 f", "
 """Marks, one of which is in every line that `_RED`, or `_GREEN`, matches."""
 
 
-def _red(tail: str) -> bool:
-    return _has(_RED, tail, _RED_MARKS)
-
-
-def _green(tail: str) -> bool:
-    return _has(_GREEN, tail, _GREEN_MARKS)
-
-
 def _has(pattern: re.Pattern[str], text: str, marks: Sequence[str]) -> bool:
-    """Return True if a line matches; only lines with a mark are searched, which takes a fraction of the time."""
-    if not any(map(text.__contains__, marks)):
-        return False
-    lines = [line for line in text.split("\n") if any(map(line.__contains__, marks))]
-    return pattern.search("\n".join(lines)) is not None
+    """Return True if a line matches; only lines with a mark are searched, which takes a fifth of the time."""
+    return any(pattern.search(line) for line in text.split("\n") if any(mark in line for mark in marks))
 
 
 # ---- nothing ----
@@ -440,6 +405,7 @@ _ENDED = re.compile(
     r"|success(?:fully)?|ready|100 ?%)\W*$",
     re.IGNORECASE,
 )
+"""A state that does not change by itself."""
 _STATUS = re.compile(r"\b(?:status|state|phase|progress|stage)\W{1,5}([^\n]{1,60})", re.IGNORECASE)
 
 
@@ -450,9 +416,5 @@ def says_unfinished(text: str) -> bool:
         if found is None:
             return False
         text = found[1]
-    return (_UNFINISHED.search(text) or _FOREIGN_UNFINISHED.search(text)) is not None and not _is_ended(text)
-
-
-def _is_ended(text: str) -> bool:
-    """Return True if a result reports a state that does not change by itself."""
-    return _ENDED.search(text) is not None
+    unfinished = _UNFINISHED.search(text) or _FOREIGN_UNFINISHED.search(text)
+    return unfinished is not None and _ENDED.search(text) is None

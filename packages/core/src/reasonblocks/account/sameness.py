@@ -50,8 +50,11 @@ _LETTERS_FIRST = re.compile(r"[a-f](?<!\w.)(?=[0-9a-f]*\d)[0-9a-f]{7,}(?:-[0-9a-
 _PATHS = re.compile(
     r"/(?:tmp|var/folders|var/tmp|dev/shm|private/tmp)/[^\s'\"`,;:)\]}>]*|\btmp[._]?(?=\w*\d)[A-Za-z0-9_]{6,}\b"
 )
+_PATH_MARKS = ("tmp", "/var/", "/dev/shm")
+"""Marks, one of which is in every path that `_PATHS` matches; without them, most texts need no search for it."""
 _PORTS = re.compile(r"(?<=localhost:)\d+|(?<=127\.0\.0\.1:)\d+|(?<=0\.0\.0\.0:)\d+|(?<=\[::1\]:)\d+|(?<=\[::\]:)\d+")
 _HOSTS = ("localhost:", "127.0.0.1:", "0.0.0.0:", "[::1]:", "[::]:")
+"""What stands before a port that `_PORTS` matches."""
 _VALUE = re.compile(r"[:=#][\"']?\s{0,2}[\"'#]?(?=[\w.+-]{0,20}\d)[\w.:+/-]+")
 """A value with a digit, after the mark that separates it from its name."""
 _NAMES = frozenset(
@@ -130,16 +133,14 @@ def values_in(given: JSON) -> Iterator[str]:
 
 def masked(text: str, values: Iterable[str] = ()) -> str:
     """Return a text without what differs from one call to the next: times, ids, and the call's own `values`."""
-    pictures = "".join(_PICTURE.findall(text)) if "[" in text else ""
+    pictures = "".join(_PICTURE.findall(text))
     for value in values:
         text = text.replace(value, "¤")
-    if any(map(text.__contains__, ("tmp", "/var/", "/dev/shm"))):
+    if any(mark in text for mark in _PATH_MARKS):
         text = _PATHS.sub("#", text)
-    if not _has_digit(text):
-        return pictures + text
     text = _VALUE.sub(_without_value, text)
     text = _BESIDE.sub(_without_number, text)
-    if any(map(text.__contains__, _HOSTS)):
+    if any(host in text for host in _HOSTS):
         text = _PORTS.sub("#", text)
     text = _LETTERS_FIRST.sub("#", _DIGITS_FIRST.sub("#", text))
     return pictures + text
@@ -163,20 +164,11 @@ def _without_number(found: re.Match[str]) -> str:
     return "#" if _NAMED_BESIDE.search(found.string[max(0, start - _NAME_LENGTH) : start]) else found[0]
 
 
-def _has_digit(text: str) -> bool:
-    return any(map(text.__contains__, "0123456789"))
-
-
 def own_values(given: JSON) -> list[str]:
     """Return the longer values in the arguments of a call, the longest first; of a text of several lines each line."""
-    found = {
-        line for value in values_in(given) for line in _lines(value) if SHORTEST_VALUE <= len(line) <= LONGEST_VALUE
-    }
+    lines = (line for value in values_in(given) for line in [value, *value[:LINES_HEAD].split("\n")])
+    found = {line for line in lines if SHORTEST_VALUE <= len(line) <= LONGEST_VALUE}
     return sorted(found, key=lambda value: (-len(value), value))[:MAX_VALUES]
-
-
-def _lines(value: str) -> list[str]:
-    return [value] if "\n" not in value else [value, *value[:LINES_HEAD].split("\n")]
 
 
 def result_digest(text: str, values: Sequence[str] = (), *, listed: bool = False) -> int:

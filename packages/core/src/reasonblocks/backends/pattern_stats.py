@@ -50,7 +50,8 @@ class PatternStats:
     def _judge(self, event: StepEvent) -> None:
         shown = self._shown.get(event.run_id)
         if shown is not None:
-            self._settle(shown.due(event.step_index), recovered=not _troubled(event))
+            troubled = is_troubled(event.monitors_fired, event.metadata.get("fsm_state"))
+            self._settle(shown.due(event.step_index), recovered=not troubled)
 
     def _note(self, event: StepEvent) -> None:
         retrieved = event.metadata.get("retrieved")
@@ -80,7 +81,3 @@ class PatternStats:
         names = [name for name in ids if isinstance(name, str)]
         if names:
             self._store.count(names, what)
-
-
-def _troubled(event: StepEvent) -> bool:
-    return is_troubled(event.monitors_fired, event.metadata.get("fsm_state"))

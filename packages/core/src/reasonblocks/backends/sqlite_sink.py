@@ -6,7 +6,7 @@ import os
 import sqlite3
 
 from ..concurrency.forks import no_fork, opened
-from ..events import Event, RunFinish, RunStart, StepEvent
+from ..events import Event, RunStart, StepEvent
 from ..exceptions import ConfigError
 from ..util.json import compact
 from ..util.text import whole
@@ -85,7 +85,7 @@ class SQLiteMonitorSink:
                 db.execute(_STEP, _clean(_step_row(event)))
                 db.executemany(_SCORE, _score_rows(event))
             else:
-                db.execute(_FINISH, _clean(_finish_row(event)))
+                db.execute(_FINISH, _clean((event.run_id, event.timestamp, event.outcome)))
 
     def close(self) -> None:
         with no_fork:
@@ -160,7 +160,3 @@ def _step_row(event: StepEvent) -> tuple[object, ...]:
 def _score_rows(event: StepEvent) -> list[tuple[object, ...]]:
     fired = event.monitors_fired
     return [(event.run_id, event.step_index, name, score, name in fired) for name, score in event.scores.items()]
-
-
-def _finish_row(event: RunFinish) -> tuple[object, ...]:
-    return (event.run_id, event.timestamp, event.outcome)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ..exceptions import ConfigError
@@ -68,12 +67,12 @@ class Thresholds:
     @property
     def leave_fast(self) -> float:
         """The difficulty above which FAST ends."""
-        return _above(self.fast_threshold, self.hysteresis_margin)
+        return float(_EXACT.add(_decimal(self.fast_threshold), _decimal(self.hysteresis_margin)))
 
     @property
     def leave_slow(self) -> float:
         """The difficulty below which SLOW and SKIP end."""
-        return _below(self.slow_threshold, self.hysteresis_margin)
+        return float(_EXACT.subtract(_decimal(self.slow_threshold), _decimal(self.hysteresis_margin)))
 
     @property
     def largest_window(self) -> int:
@@ -149,16 +148,6 @@ class DifficultyFSM:
             if row.holds(self.thresholds, history):
                 return row.to
         return ELSE.get(state, state)
-
-
-@lru_cache(maxsize=64)
-def _above(threshold: float, margin: float) -> float:
-    return float(_EXACT.add(_decimal(threshold), _decimal(margin)))
-
-
-@lru_cache(maxsize=64)
-def _below(threshold: float, margin: float) -> float:
-    return float(_EXACT.subtract(_decimal(threshold), _decimal(margin)))
 
 
 def _decimal(number: float) -> Decimal:

@@ -95,9 +95,6 @@ ERRORS = frozenset(
 NEGATIONS = frozenset("no 0 zero without not never none fixed resolved".split())
 _ENTITY = re.compile(r"[\d/\\_.:A-Z](?:(?<=\d)|(?<=\w[/\\_.:])(?=\w)|(?<=[a-z][A-Z]))\S*")
 """The mark of a name (a digit, an inner separator, an inner capital), and the rest of the word."""
-_ENTITY_ASCII = re.compile(_ENTITY.pattern.replace(r"\d", "0-9", 1))
-"""A form for ASCII text, with ten digits in place of Unicode's: it takes half the time."""
-_MARKED_WORDS = HEDGES | ERRORS
 _LENGTH_FULL = math.log1p(LENGTH_FULL / LENGTH_UNIT)
 _RUNS = re.compile(
     r"(?<![a-z])tests?(?![a-z])|pytest|unittest|runtests|\btox\b|\bjest\b|\bmypy\b|\bpython[\d.]*\s+[-\w./]|\bnode\s+\S",
@@ -170,12 +167,11 @@ def _parts(text: str, tokens: Sequence[str], written: int, failed: float, weight
     results. `weight`: the weight of the text's error words.
     """
     count = max(len(tokens), MIN_WORDS)
-    marked = [at for at, token in enumerate(tokens) if token in _MARKED_WORDS]
-    hedges = len([at for at in marked if tokens[at] in HEDGES])
+    hedges = sum(token in HEDGES for token in tokens)
     return DifficultyParts(
         hedging=round(min(1.0, hedges / count / HEDGES_FULL), 4),
         length=round(min(1.0, math.log1p(written / LENGTH_UNIT) / _LENGTH_FULL), 4),
-        errors=round(min(1.0, failed + weight * _density(tokens, [at for at in marked if tokens[at] in ERRORS])), 4),
+        errors=round(min(1.0, failed + weight * _error_density(tokens)), 4),
         entities=round(min(1.0, _entities(clip(text)) / count / ENTITIES_FULL), 4),
     )
 
@@ -183,15 +179,15 @@ def _parts(text: str, tokens: Sequence[str], written: int, failed: float, weight
 def _written(step: Step) -> int:
     """Return the characters of the text and the arguments; a text that is also passed to a tool counts once."""
     text = (step.thought if step.thought.strip() else step.reasoning).strip()
-    return len(text) + sum([_size(call.arguments, text) for call in ends(step.tool_calls, MAX_RESULTS)])
+    return len(text) + sum(_size(call.arguments, text) for call in ends(step.tool_calls, MAX_RESULTS))
 
 
 def _size(value: JSON, text: str) -> int:
     if isinstance(value, str):
         return 0 if value.strip() == text else len(value)
-    if isinstance(value, (dict, Mapping)):  # `dict` first: the abstract class takes ten times as long to check
+    if isinstance(value, Mapping):
         items = islice(value.values(), MAX_ARGUMENTS)
-        return sum([_size(item, text) if isinstance(item, str) else len(canonical(item)) for item in items])
+        return sum(_size(item, text) if isinstance(item, str) else len(canonical(item)) for item in items)
     return len(canonical(value))
 
 
@@ -215,14 +211,8 @@ def _failure(result: ToolResult) -> float:
 
 
 def _error_density(tokens: Sequence[str]) -> float:
-    if ERRORS.isdisjoint(tokens):
-        return 0.0
-    return _density(tokens, [at for at, token in enumerate(tokens) if token in ERRORS])
-
-
-def _density(tokens: Sequence[str], errors: Sequence[int]) -> float:
-    """Return the density, 0 to 1, of the error words at these places that are not negated."""
-    hits = len([at for at in errors if not _negated(tokens, at)])
+    """Return the density, 0 to 1, of the error words that are not negated."""
+    hits = sum(token in ERRORS and not _negated(tokens, at) for at, token in enumerate(tokens))
     return min(1.0, hits / max(len(tokens), MIN_WORDS) / ERRORS_FULL)
 
 
@@ -235,7 +225,7 @@ def _negated(tokens: Sequence[str], at: int) -> bool:
 
 def _entities(text: str) -> int:
     """Count the blank-separated words with the mark of a name: each match takes the rest of its word."""
-    return len((_ENTITY_ASCII if text.isascii() else _ENTITY).findall(text))
+    return len(_ENTITY.findall(text))
 
 
 def _raw(parts: DifficultyParts) -> float:

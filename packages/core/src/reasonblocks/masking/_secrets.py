@@ -216,18 +216,18 @@ def _masked_header(found: re.Match[str]) -> str:
     cookie = "cookie" in found["head"].lower() and "=" in value
     end = inside.end() if inside else len(value)
     if not quote and not cookie and (braced := re.match(r"[^\"'`\\]*?(?=[,}](?:\s|$))", value)) and value[:1] != "{":
-        end = (
-            min(end, braced.end())
-            if "digest" not in value[:7].lower() and "aws4" not in value[:5].lower()
-            else len(value)
-        )
-    secret, rest = value[:end].rstrip(), value[len(value[:end].rstrip()) :]
-    if "aws4" in secret[:5].lower() or "digest" in secret[:7].lower():
-        rest = rest if quote else ""
+        end = len(value) if _has_parameters(value) else min(end, braced.end())
+    secret = value[:end].rstrip()
+    rest = "" if _has_parameters(secret) and not quote else value[len(secret) :]
     words = secret.split()
     if not words or (is_no_secret(words[0], "authorization", in_sentence=True) and not _scheme(words)):
         return found[0]
     return f"{found['head']}{quote}{MASK}{rest}"
+
+
+def _has_parameters(value: str) -> bool:
+    """Return True for a scheme whose credentials are a list of parameters, some of them in quotes."""
+    return "digest" in value[:7].lower() or "aws4" in value[:5].lower()
 
 
 def _scheme(words: list[str]) -> bool:

@@ -142,7 +142,6 @@ def acts(name: str, *, noun: bool = False) -> bool:
     return any(_begins_act(words) for part in parts for words in _readings(part))
 
 
-@lru_cache(maxsize=4_096)
 def hides_act(name: str) -> bool:
     """Return True if a long word that acts is anywhere in a name, as in "xdelete"."""
     return _LONG.search("".join(words_of(name))) is not None
@@ -206,7 +205,6 @@ def _is_joined(head: str, tail: str) -> bool:
     return tail in _ALWAYS and len(tail) > 2 and (head in OBJECTS or head[:-1] in OBJECTS)
 
 
-@lru_cache(maxsize=4_096)
 def speaks(name: str) -> bool:
     """Return True if a name is a sentence, speaks to its reader, or is that of a secret."""
     if not (SPEECH | SECRETS).isdisjoint(words_of(name)):

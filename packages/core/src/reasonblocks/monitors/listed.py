@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from .offers import LONGEST_NAME
 
@@ -25,15 +24,13 @@ _NAME = re.compile(r"[\w#@~/.][\w.#@/:+~-]*")
 _QUOTED = re.compile(r"[\w#@(][\w .#@/:+&'’(),–-]*")
 _CODE = frozenset('(){}=<>\\"')
 """Characters that no line with a list in it has: such a line is code."""
-_MARKS = frozenset(":-*•+.)x")
-"""Last characters of the first word of a line that may be an item of a list; "x" is that of `ls -l`."""
 _NUMBER = re.compile(r"[-+]?[\d.,:%]+")
 _STRING = re.compile(r"""'([^'\n]*)'|"([^"\n]*)\"""")
 _ARRAY = re.compile(r"\[([^\[\]{}()]{3,800})\]")
 _TUPLE = re.compile(r"""\(["']([^"'()]{1,40})["'],""")
 _LABELLED = re.compile(r"(?:^|(?<=\s))(\S{1,40}): (\S{2,60}?)[.;]?(?=\s*$|\. )", re.MULTILINE)
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,3}[.)])")
-_ENTRY = re.compile(r"[-dl][-rwxsStT]{9}$")
+_ENTRY = re.compile(r"[-dl][-rwxsStT]{8}[-x]$")
 _COLONS = frozenset((": ", ":"))
 _NO_NAMES = frozenset(
     "true false null none nan yes no and or the a an is are was were not ok error errors warning total usage options "
@@ -87,25 +84,24 @@ def _values(parts: list[str]) -> dict[str, list[str]]:
 
 
 def _arrays(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield the members of each "[a, b]": between commas, or in quotes."""
     for found in _ARRAY.finditer(text):
         inner = found[1].strip()
         if not inner:
             continue
-        if inner[0] in "'\"":
+        in_quotes = inner[0] in "'\""
+        if in_quotes:
             parts = [one or other for one, other in _STRING.findall(inner)]
         else:
             parts = [part.strip() for part in inner.split(",")]
         members = [part for part in parts if _is_name(part) or (quoted and _is_phrase(part))]
-        if 2 <= len(members) <= LONGEST_LIST and (inner[0] in "'\"" or len(members) == len(parts)):
+        if 2 <= len(members) <= LONGEST_LIST and (in_quotes or len(members) == len(parts)):
             yield "[", _distinct(members)
 
 
 def _is_name(word: str) -> bool:
-    return 1 < len(word) <= LONGEST_NAME and _may_name(word)
-
-
-@lru_cache(maxsize=2_048)  # the names of a run come back again and again
-def _may_name(word: str) -> bool:
+    if not 1 < len(word) <= LONGEST_NAME:
+        return False
     if word[0] in "_." or word.lower() in _NO_NAMES:
         return False
     if word.isdigit():
@@ -137,10 +133,7 @@ def _lines(lines: list[str], *, inline: bool) -> Iterator[tuple[str, list[str]]]
     form = ""
     for line in [*lines, ""]:
         bare = line.strip()
-        word, _, rest = bare.partition(" ")
-        # Most lines of code and prose end here: `_form` takes ten times as long.
-        may_be = word and (not rest or word[-1] in _MARKS or word.isupper())
-        now, name = _form(line, word, rest) if may_be and len(bare) <= LONGEST_LINE else ("", "")
+        now, name = _form(line) if 0 < len(bare) <= LONGEST_LINE else ("", "")
         if now != form or not now:
             if len(run) > 2 or (len(run) == 2 and (form[0] in "-l" or len(lines) <= 3)):
                 yield from _checked(form, run)
@@ -153,9 +146,10 @@ def _lines(lines: list[str], *, inline: bool) -> Iterator[tuple[str, list[str]]]
                     yield from _inline(sentence)
 
 
-def _form(line: str, word: str, rest: str) -> tuple[str, str]:
+def _form(line: str) -> tuple[str, str]:
     """Return the form of a line and its name: "- a.py", "O12: ...", "a.py", or an entry of `ls -l`; or two blanks."""
-    indent = len(line) - len(line.lstrip()) if line[:1].isspace() else 0
+    indent = len(line) - len(line.lstrip())
+    word, _, rest = line.strip().partition(" ")
     if not rest:
         word, tab, _ = word.partition("\t")
         return f"{'t' if tab else 's'}{indent}", _file(word)

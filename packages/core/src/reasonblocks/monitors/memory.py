@@ -1,8 +1,7 @@
 """Reads the values of a monitor's memory, unchecked, as the monitor itself stored them.
 
-A memory needs no second check: the trace state validates a snapshot where it enters. A step reads some forty values.
-Each read costs 0.2 us, with `typing.cast`, which is a call, half as much again, and checked item by item up to 25 times
-as much (32 numbers, Python 3.12). Every unchecked type of the monitors' memories is therefore declared here.
+A memory needs no second check: the trace state validates a snapshot where it enters. Every unchecked type of the
+monitors' memories is declared here.
 """
 
 from __future__ import annotations

@@ -117,7 +117,6 @@ def may_fill(tool: str, arguments: Iterable[str]) -> bool:
     return all(_may_fill(tool[:NAME_HEAD], argument) for argument in arguments)
 
 
-@lru_cache(maxsize=1_024)
 def _may_fill(tool: str, argument: str) -> bool:
     words = words_of(argument)
     if not QUERIES.isdisjoint(words) and SEARCHES.isdisjoint(words_of(tool)):

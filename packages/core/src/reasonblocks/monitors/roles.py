@@ -37,8 +37,6 @@ _FOREIGN_PARTS = frozenset(
 )
 """Parts of the names of tools that return other people's text."""
 _FETCHES = re.compile(r"(?:^|[;&|(\n][ \t]*)(?:curl|wget|lynx|httpx?|gh|mail)\s|https?://")
-_FETCH_MARKS = ("curl", "wget", "lynx", "http", "gh", "mail")
-"""Marks, one of which is in every text that `_FETCHES` matches."""
 
 
 def trust_of(call: ToolCall, given: Mapping[str, str]) -> str:
@@ -57,9 +55,8 @@ def trust_of(call: ToolCall, given: Mapping[str, str]) -> str:
 
 def _fetches(given: JSON) -> bool:
     """Return True if an argument has a URL in it, or is a command that fetches something."""
-    values = given.values() if isinstance(given, (dict, Mapping)) else (given,)
-    told = [value for value in values if isinstance(value, str) and any(map(value.__contains__, _FETCH_MARKS))]
-    return any(_FETCHES.search(value, 0, COMMAND_HEAD) for value in told)
+    values = given.values() if isinstance(given, Mapping) else (given,)
+    return any(_FETCHES.search(value, 0, COMMAND_HEAD) for value in values if isinstance(value, str))
 
 
 @lru_cache(maxsize=1024)

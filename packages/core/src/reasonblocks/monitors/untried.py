@@ -240,10 +240,6 @@ def _after(result: JSON, value: str) -> str:
     return f"{result}>{value.strip(_QUOTES).lower().strip(_EDGES)}"
 
 
-def _place(name: str) -> int:
-    return crc32(name.encode("utf-8", "replace")) % BITS
-
-
 def _unpacked(encoded: JSON) -> set[int] | bytearray:
     """Return the used values: the places of the bits that are set, or all bits if they are many."""
     raw = a2b_base64(encoded) if isinstance(encoded, str) else b""
@@ -251,7 +247,7 @@ def _unpacked(encoded: JSON) -> set[int] | bytearray:
 
 
 def _has(used: set[int] | bytearray, name: str) -> bool:
-    place = _place(name)
+    place = crc32(name.encode("utf-8", "replace")) % BITS
     return place in used if isinstance(used, set) else used[place >> 3] >> (place & 7) & 1 == 1
 
 

@@ -13,7 +13,7 @@ from ..session import Backends, BoundedCall, Profiles, Workers
 from ..util.secret import Secret
 
 if TYPE_CHECKING:
-    from ..backends.http import Address, Exchange
+    from ..backends.http import Exchange
 
 VARIABLE = "REASONBLOCKS_BASE_URL"
 
@@ -83,21 +83,10 @@ def server_of(
         return None
     if disabled:
         return None
-    return Server(
-        exchange=_exchange(_address(name, url, key)), streams=live_streaming_enabled is not False, redact=redact
-    )
+    from ..backends.http import Exchange, address_of
 
-
-def _address(name: str, url: object, key: Secret | None) -> Address:
-    from ..backends.http import address_of
-
-    return address_of(name, url, key)
-
-
-def _exchange(address: Address) -> Exchange:
-    from ..backends.http import Exchange
-
-    return Exchange(address)
+    exchange = Exchange(address_of(name, url, key))
+    return Server(exchange=exchange, streams=live_streaming_enabled is not False, redact=redact)
 
 
 def refuse_embedder(embedder: Embedder | None) -> None:

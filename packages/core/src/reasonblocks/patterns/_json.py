@@ -61,8 +61,6 @@ def pattern_of(given: Mapping[str, Any]) -> Pattern:
 
 
 def _plain(value: Any) -> JSON:
-    if isinstance(value, (str, int, float)):  # most values: checked before the slow abstract class
-        return value
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

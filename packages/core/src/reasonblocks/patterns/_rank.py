@@ -23,17 +23,15 @@ def visible(pattern: Pattern, request: Retrieve) -> bool:
     A pattern without an org matches any, except in tier e1; one without a failure type matches any. A search without a
     failure type never returns a pattern with `requires_signal`, and one without a kind returns those of all kinds.
     """
-    if pattern.off or pattern.tier != request.tier or not _is_of_kind(pattern, request):
+    if pattern.off or pattern.tier != request.tier:
+        return False
+    if request.kind is not None and not fits(pattern, request.kind):
         return False
     if pattern.org_id != request.org_id and (pattern.org_id is not None or request.tier == "e1"):
         return False
     if request.failure_type is None:
         return not pattern.requires_signal
     return pattern.failure_type in (None, request.failure_type)
-
-
-def _is_of_kind(pattern: Pattern, request: Retrieve) -> bool:
-    return request.kind is None or fits(pattern, request.kind)
 
 
 def fits(pattern: Pattern, kind: str | None) -> bool:

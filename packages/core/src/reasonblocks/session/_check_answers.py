@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from types import NoneType
-from typing import Any, cast
+from typing import Any
 
 from ..concurrency.workers import contained
 from ..exceptions import BadAnswer
@@ -68,7 +68,7 @@ def difficulty_of(scorer: Callable[[Step], float], request: Score) -> float:
 def next_state_of(transition: Transition, request: Advance) -> FSMState:
     """Ask the transition. Raises `BadAnswer`."""
     state: object = transition(request.state, request.history)
-    if type(state) is not FSMState:  # `isinstance` trusts an object's own `__class__`
+    if not isinstance(state, FSMState):
         raise BadAnswer("the transition", state, "must be an FSMState")
     return state
 
@@ -114,10 +114,10 @@ def notes_of(mailbox: Mailbox, request: Collect) -> tuple[Note, ...]:
 
 
 def _note(given: object) -> Note:
-    if not isinstance(given, Note) or not issubclass(type(given.text), str):
+    if not isinstance(given, Note) or not isinstance(given.text, str):
         raise BadAnswer(MAILBOX, given, "must be a tuple of Note, each with an id and a text")
     note_id = name(MAILBOX, "the id of a note", given.id, NOTE_ID_BYTES)
-    return Note(id=note_id, text=whole(str.__str__(given.text)[:NOTE_CHARS]))
+    return Note(id=note_id, text=whole(given.text[:NOTE_CHARS]))
 
 
 def own_text_of(monitor: Monitor, request: Say) -> str | None:
@@ -209,7 +209,7 @@ def _read(given: ETrace) -> ETrace:
         raise
     except Exception as exc:
         raise BadAnswer(STORE, type(exc).__name__, "a pattern's fields must be readable") from exc
-    texts = {field: str.__str__(text) for field, text in read.items() if issubclass(type(text), str)}
+    texts = {field: str.__str__(text) for field, text in read.items() if isinstance(text, str)}
     return replace(given, pattern=replace(pattern, fields=texts))
 
 
@@ -296,7 +296,7 @@ def _text(value: object, field: str = "intervention_text") -> str | None:
         raise BadAnswer(EVALUATOR, value, f"{field} must be text or None")
     if value is None:
         return None
-    text = whole(str.__str__(value)[: TEXT_BYTES + 1])  # an extra character, so that a text that is too long is refused
+    text = whole(value[: TEXT_BYTES + 1])  # an extra character, so that a text that is too long is refused
     if len(text.encode()) > TEXT_BYTES:
         raise BadAnswer(EVALUATOR, text, f"its texts must have at most {TEXT_BYTES} bytes of UTF-8")
     return text
@@ -311,13 +311,10 @@ def _memory(monitor: str, memory: object, limit: int) -> JSON:
 
 def name(source: str, kind: str, value: object, limit: int = NAME_BYTES) -> str:
     """Return a short text, valid as UTF-8, as a plain string. Raises `BadAnswer`."""
-    if issubclass(type(value), str):
-        text = str.__str__(cast("str", value))  # a subclass may return anything
-        if 0 < len(text) <= limit:
-            if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:  # nearly all
-                return text
-            if size(text) <= limit and not any("\ud800" <= char <= "\udfff" for char in text):
-                return text
+    if isinstance(value, str):
+        text = str.__str__(value)  # that of an enum's member is its value
+        if text and size(text) <= limit and whole(text) == text:
+            return text
     raise BadAnswer(source, value, f"{kind} must be a string of 1 to {limit} bytes of JSON, valid as UTF-8")
 
 
@@ -329,8 +326,6 @@ def _number(source: str, value: object) -> None:
 
 def unit(source: str, value: object) -> float:
     """Return a number in [0, 1] as a plain float. Raises `BadAnswer`."""
-    if type(value) is float and 0.0 <= value <= 1.0:  # fast path
-        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise BadAnswer(source, value, "must be a finite number")
     number: Any = value

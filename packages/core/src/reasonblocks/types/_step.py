@@ -28,16 +28,8 @@ class ToolResult:
     duration_ms: float | None = None
 
 
-class _Cut:
-    """Adds a slot that caches the words of a step's scored text for scorer, monitors and embedder."""
-
-    __slots__ = ("_cut",)
-
-    _cut: tuple[str, tuple[str, ...]]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step(_Cut):
+class Step:
     """A completed step: the text and tool calls of a model call, parallel calls included, and their results.
 
     `user_text` is a message that the user added to the conversation before that call, other than the task.
@@ -86,12 +78,7 @@ class Step(_Cut):
     @property
     def scored_words(self) -> tuple[str, ...]:
         """The lower-cased words of the first and last 8,000 characters of `scored_text`."""
-        text = self.scored_text
-        cut: tuple[str, tuple[str, ...]] | None = getattr(self, "_cut", None)
-        if cut is None or cut[0] != text:
-            cut = (text, words(clip(text)))
-            object.__setattr__(self, "_cut", cut)  # threads may race here, with the same value
-        return cut[1]
+        return words(clip(self.scored_text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from .text import EDGE, clip
+from .text import clip
 
 if TYPE_CHECKING:
     JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
@@ -22,9 +21,6 @@ MAX_ITEMS = 1_000
 """The items in the canonical form of one list or object."""
 MAX_NESTED = 10_000
 """The lists and objects in the canonical form of a value."""
-FEW_ITEMS = 16
-"""Items of an object that `_short` encodes."""
-_TEXTS, _TEXTS_AND_NUMBERS = frozenset({str}), frozenset({str, int})
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -49,29 +45,9 @@ def canonical(value: Any) -> str:
     levels, and all lists and objects after a number of them.
     """
     try:
-        return _short(value) if _is_short(value) else _CANONICAL.encode(_pruned(value, 0, iter(range(MAX_NESTED))))
+        return _CANONICAL.encode(_pruned(value, 0, iter(range(MAX_NESTED))))
     except ValueError:  # an int of more digits than Python prints
         return f'"{type(value).__name__}"'
-
-
-def _is_short(value: Any) -> bool:
-    """Return True for the arguments of most calls: a few names with texts and whole numbers."""
-    return (
-        type(value) is dict
-        and 0 < len(value) <= FEW_ITEMS
-        and {*map(type, value)} == _TEXTS
-        and {*map(type, value.values())} <= _TEXTS_AND_NUMBERS
-        and max(map(len, value)) <= 2 * EDGE
-    )
-
-
-def _short(value: dict[str, str | int]) -> str:
-    """Return the same as the encoder, in half of the time."""
-    items = [
-        f"{encode_basestring(key)}:{encode_basestring(clip(item)) if type(item) is str else item}"
-        for key, item in sorted(value.items())
-    ]
-    return f"{{{','.join(items)}}}"
 
 
 def _pruned(value: Any, depth: int, left: Iterator[int]) -> Any:
@@ -112,8 +88,6 @@ def storable(value: object, most: int = MAX_CHARS) -> JSON:
     bits, finite floats, texts without unpaired surrogates, strings as keys, `DEEPEST` levels, and about
     `most` characters in all.
     """
-    if type(value) is str and len(value) < most and value.isascii():  # nearly all, in a fifth of the time
-        return value
     return _Copy(most).of(value, 0)
 
 

@@ -13,15 +13,9 @@ T = TypeVar("T")
 EDGE = 8_000
 """Characters looked at from each end of a text (BEHAVIOUR section 3)."""
 
-WIDEST = 6
-"""The most bytes that one character takes in compact JSON: the escape of a control character."""
-
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _WORD_BYTES = bytes(byte if chr(byte).isalnum() or byte == ord("'") else ord(" ") for byte in range(128)).ljust(256)
 """Translates every ASCII character that is not part of a word to a blank."""
-_ESCAPED_SHORT = b'"\\\n\r\t\f\b'
-"""Characters that compact JSON escapes in two bytes; other control characters take `WIDEST`."""
-_AS_THEY_ARE = bytes(byte for byte in range(32, 128) if byte not in _ESCAPED_SHORT)
 
 
 def clip(text: str) -> str:
@@ -61,10 +55,7 @@ def digest(text: str) -> str:
 
 def size(text: str) -> int:
     """Return the bytes that a text takes in compact JSON without the quotes."""
-    if not text.isascii():
-        return len(encode_basestring(text).encode("utf-8", "replace")) - 2
-    escaped = text.encode().translate(None, _AS_THEY_ARE)
-    return len(text) + len(escaped) + (WIDEST - 2) * len(escaped.translate(None, _ESCAPED_SHORT))
+    return len(encode_basestring(text).encode("utf-8", "replace")) - 2
 
 
 def cut(text: str, limit: int) -> str:
@@ -82,9 +73,8 @@ def whole(text: str) -> str:
 
 def bounded(text: str, limit: int) -> str:
     """Return at most `limit` bytes in compact JSON; a cut text ends in "#" and the hash of the whole."""
-    if not text.isascii():
-        text = whole(text)
-    if len(text) * WIDEST <= limit or (len(text) <= limit and size(text) <= limit):
+    text = whole(text)
+    if size(text) <= limit:
         return text
     mark = f" #{digest(text)}"
     return cut(text, limit - len(mark)) + mark

@@ -46,11 +46,10 @@ class Account:
         If the cache did not read the whole last request, the prefixes of earlier requests may have expired.
         """
         read_all = (usage.cache_read or 0) >= READ_SHARE * (self.tokens or 0) > 0
-        this = tuple(key for key in self.ends if key == self.last)
         return replace(
             self,
             uncached=self.uncached + 1 if _shows_no_cache(usage) else 0,
-            ends=self.ends if read_all else this,
+            ends=self.ends if read_all else tuple(key for key in self.ends if key == self.last),
             tokens=usage.input,
         )
 

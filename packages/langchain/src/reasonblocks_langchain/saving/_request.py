@@ -188,6 +188,7 @@ class Request:
         return [end for end in ends if sizes.blocks[-1] - sizes.blocks[end] <= LOOKBACK]
 
     def _pays(self, move: _Move, sizes: Sizes) -> bool:
+        """Return True if a move gains something, and each account can pay its costs."""
         if move.saved <= 0 or move.gain < 0 or (self.saving.strictness and move.left < LEAST_BYTES):
             return False
         if not move.costs:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ORG = "default"
 AGENT_SCOPES: tuple[Scope, ...] = ("ingest", "evaluate")
 DAY_S = 86_400
+MOST_DAYS = 36_500
+"""The longest life of a key: a century."""
 BY = "command line"
 """The key id in the audit for changes by this command."""
 
@@ -75,8 +77,8 @@ def _create(arguments: argparse.Namespace) -> int:
     from ._opened import opened, place_of, settings_of
 
     now, days = time.time(), arguments.expires_days
-    if days is not None and not 0 < days <= 36_500:
-        raise FlagError("--expires-days", "must be more than 0 and at most 36500")
+    if days is not None and not 0 < days <= MOST_DAYS:
+        raise FlagError("--expires-days", f"must be more than 0 and at most {MOST_DAYS}")
     expires = None if days is None else now + days * DAY_S
     settings = settings_of(arguments)
     with opened(settings) as storage:

@@ -169,10 +169,11 @@ def opened_children(draft: Draft) -> JSON:
     }
     children = [
         {
-            "id": thread_id_of(draft.thread.org_id, each["cause"]["key"]),
-            **{n: each["cause"][n] for n in ("key", "title")},
+            "id": thread_id_of(draft.thread.org_id, cause["key"]),
+            "key": cause["key"],
+            "title": cause["title"],
         }
-        for each in opens
+        for cause in [each["cause"] for each in opens]
     ]
     rule = codec.rule(draft.data, "rule", draft.thread.rule)
     return {"children": children, "rule": rule, "budget": carved}

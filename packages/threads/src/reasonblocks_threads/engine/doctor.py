@@ -61,7 +61,7 @@ class Finding:
     repaired: bool = False
 
 
-Repair: TypeAlias = Callable[[Writing], None]
+Repair: TypeAlias = Callable[[Writing], object]
 Found: TypeAlias = tuple[Finding, Repair]
 
 
@@ -192,7 +192,7 @@ class _Examination:
         kinds = tuple(kind for kind in works if kind not in AFTER_THE_END)
         if kinds:
             detail = f"works of an ended thread: {', '.join(kinds)}"
-            yield self._finding("leftover", detail), lambda writing: _drop(writing, thread.id, kinds)
+            yield self._finding("leftover", detail), lambda writing: writing.remove_works(thread.id, kinds)
         card = self._reading.open_card(thread.id)
         if card is not None:
             yield self._finding("leftover", f"the card {card.id} of an ended thread"), _withdraw(thread, None)
@@ -282,10 +282,6 @@ def _free(work: Work, now: float) -> Repair:
         writing.put_back(work.id, work.lease or "", due_at=now, error=work.error or "its lease was over")
 
     return free
-
-
-def _drop(writing: Writing, thread_id: str, kinds: Sequence[WorkKind]) -> None:
-    writing.remove_works(thread_id, kinds)
 
 
 def _withdraw(thread: Thread, right: Card | None) -> Repair:

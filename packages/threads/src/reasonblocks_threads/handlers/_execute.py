@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from ..builtin import DECOMPOSE, INJECT_GUIDANCE
-from ..catalogue import Action, Bound, Catalogue
+from ..catalogue import Bound, Catalogue
 from ..codec import encode
 from ..entry import TIMER_MARGIN_S
 from ..errors import ReadOnly, Refused, StoreUnavailable, ThreadsError
@@ -206,7 +206,10 @@ def _run(attempt: _Attempt, bound: Bound, execution: Execution) -> Report:
     parameters = action.checked(bound.parameters)
     if not isinstance(parameters, BaseModel):  # its validators judge otherwise than a moment ago
         return Report.failed(f"{name} was not run: {parameters}", code="approval_mismatch")
-    call = _call(action, parameters, execution)
+
+    def call() -> object:
+        return action.run(parameters, execution)
+
     outcome = bounded(call, f"the action {name}", clock=engine.now, until=execution.deadline_at)
     if outcome.late is not None:
         outcome.late.add_done_callback(_late(attempt, name))
@@ -220,10 +223,6 @@ def _run(attempt: _Attempt, bound: Bound, execution: Execution) -> Report:
 
 def _was_cancelled(execution: Execution) -> bool:
     return isinstance(execution.is_cancelled, _Cancelled) and execution.is_cancelled.seen
-
-
-def _call(action: Action, parameters: BaseModel, execution: Execution) -> Callable[[], object]:
-    return lambda: action.run(parameters, execution)
 
 
 def _late(attempt: _Attempt, name: str) -> Callable[[Future[object]], None]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
-from operator import attrgetter
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -62,7 +61,7 @@ def fold(
             return _opened(event)
         if event.thread_id != thread.id or event.seq != thread.version + 1:
             raise Malformed(f"event {event.seq} of {event.thread_id} does not follow event {thread.version}")
-        return _changed(thread, {"version": event.seq, **_FOLDS[event.kind](thread, event, event.data)})
+        return replace(thread, version=event.seq, **_FOLDS[event.kind](thread, event, event.data))
     except _FAULTS as exc:
         why = f"event {event.seq}: {exc}"[:300]
         return replace(thread or _unopened(event), version=event.seq, unreadable=why)
@@ -81,15 +80,6 @@ def upcast(
         if change := upcasters.get((event.kind, form)):
             data = change(data)
     return event if event.form == newest else replace(event, form=newest, data=data)
-
-
-_NAMES = tuple(each.name for each in fields(Thread))
-_values = attrgetter(*_NAMES)
-
-
-def _changed(thread: Thread, changes: Changes) -> Thread:
-    """Return the thread with changes, in half of the time of `replace`."""
-    return Thread(**{**dict(zip(_NAMES, _values(thread))), **changes})
 
 
 def fold_all(events: Iterable[ThreadEvent]) -> Thread | None:

@@ -42,7 +42,7 @@ def _is_deep(value: object) -> bool:
     """Return True for nesting that later calls, deeper in the stack, might fail to encode."""
     level = [value]
     for _ in range(DEEPEST):
-        level = [inner for each in level if isinstance(each, Mapping | list | tuple) for inner in _inside(each)]
+        level = [inner for each in level for inner in _inside(each)]
         if not level:
             return False
     return True

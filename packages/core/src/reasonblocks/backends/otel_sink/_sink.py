@@ -111,7 +111,7 @@ class OpenTelemetrySink:
         if run.run_id in self._open:  # a new run under the same id
             self._end_unfinished(run.run_id)
         parent, link = self._parents(run)
-        self._begin(run.run_id, run, event.timestamp, parent, link)
+        self._begin(run.run_id, event.timestamp, run=run, parent=parent, link=link)
 
     def _parents(self, run: RunInfo) -> tuple[SpanContext | None, SpanContext | None]:
         """Return the parent of a run's span, and the span that it links to.
@@ -128,7 +128,13 @@ class OpenTelemetrySink:
         return None if run_id is None else self._open.get(run_id) or self._ended.get(run_id)
 
     def _begin(
-        self, run_id: str, run: RunInfo | None, at: float, parent: SpanContext | None, link: SpanContext | None
+        self,
+        run_id: str,
+        at: float,
+        *,
+        run: RunInfo | None = None,
+        parent: SpanContext | None = None,
+        link: SpanContext | None = None,
     ) -> OpenRun:
         span = self._spans.run(run_id, run, at, parent, link)
         self._ended.pop(run_id, None)
@@ -176,10 +182,10 @@ class OpenTelemetrySink:
             return run
         before = self._ended.get(event.run_id)
         if before is None:
-            run = self._begin(event.run_id, None, event.timestamp, None, None)
+            run = self._begin(event.run_id, event.timestamp)
         else:
             parent = before.parent or before.context
-            run = self._begin(event.run_id, before.run, event.timestamp, parent, before.context)
+            run = self._begin(event.run_id, event.timestamp, run=before.run, parent=parent, link=before.context)
         run.span.set_attribute(names.RUN_CONTINUED, True)
         return run
 

@@ -90,8 +90,10 @@ def _table_of(query: str, prefix: str, column: str, *, in_select: bool) -> str:
     Without a prefix it is that of the part of the query around the column: of what is selected, the one that follows.
     """
     every = _tables_in(query)
-    if prefix or len({*every.values()}) < 2:
-        return every.get(prefix.lower(), "") if prefix else next(iter(every.values()), "")
+    if prefix:
+        return every.get(prefix.lower(), "")
+    if len({*every.values()}) < 2:
+        return next(iter(every.values()), "")
     found = re.search(rf"\b{re.escape(column)}\b", query, re.IGNORECASE)
     if found is None:
         return ""
@@ -99,9 +101,12 @@ def _table_of(query: str, prefix: str, column: str, *, in_select: bool) -> str:
     named = [*_FROM.finditer(around[:2_000])]
     if not named:
         return ""
-    tables = {*_tables_in(named[0 if in_select else -1][0]).values()}
-    joined = in_select and len(named) > 1 and "JOIN" in around[named[0].start() : named[1].end()].upper()
-    joined = joined or (not in_select and len(named) > 1 and named[-1][0].upper().startswith("JOIN"))
+    nearest = named[0 if in_select else -1]
+    joined = False
+    if len(named) > 1:
+        first_two = around[named[0].start() : named[1].end()].upper()
+        joined = "JOIN" in first_two if in_select else nearest[0].upper().startswith("JOIN")
+    tables = {*_tables_in(nearest[0]).values()}
     return tables.pop() if len(tables) == 1 and not joined else ""
 
 
