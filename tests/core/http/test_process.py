@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import HttpSink
-from reasonblocks.backends.http._connections import pools
+from reasonblocks.backends.http import Ask, Exchange, address_of
+from reasonblocks.backends.http._connections import IDLE_SECONDS, _Connection, pools
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks_testing.rb_api import Hang, ScriptedRbApi
 from tests.core.http.world import EVALUATE, Silent, at, client, gates, run
@@ -108,6 +109,18 @@ def test_clients_of_one_server_and_key_share_connections_until_the_last_is_close
         rb.close()
         left.append(len(pool._idle))
     assert left == [1, 1, 0]
+
+
+def test_a_request_closes_connections_that_were_not_used_for_a_while(api: ScriptedRbApi) -> None:
+    exchange = Exchange(address_of("base_url", api.url, None))
+    pool = pools.of(exchange.address, exchange)
+    (made,) = pool._idle
+    old = _Connection(exchange.address)
+    old.used -= IDLE_SECONDS + 1
+    pool._idle.insert(0, old)
+    assert exchange.send(Ask(path="/health"), 10.0).is_success
+    assert pool._idle == [made]
+    assert old._client.is_closed
 
 
 def test_threads_that_use_a_closed_client_at_once_open_it_once(api: ScriptedRbApi) -> None:
