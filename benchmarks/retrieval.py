@@ -105,12 +105,6 @@ def local(folder: Path, embedder: Known) -> Store:
     return LocalStore(folder / "patterns.db", embedder=embedder)
 
 
-def edge(folder: Path, embedder: Known) -> Store:
-    from reasonblocks import EdgeStore
-
-    return EdgeStore(folder / "patterns", embedder=embedder)
-
-
 class QdrantLocal:
     """The client's local mode in a folder, as one would use it: no store of ours."""
 
@@ -151,7 +145,6 @@ class QdrantLocal:
 
 STORES: dict[str, tuple[Callable[[Path, Known], Store], str | None]] = {
     "LocalStore": (local, None),
-    "EdgeStore": (edge, "qdrant_edge"),
     "qdrant-local": (QdrantLocal, "qdrant_client"),
 }
 """How each is made, and the module that it cannot do without."""

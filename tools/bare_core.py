@@ -18,7 +18,6 @@ from importlib.metadata import PackageNotFoundError, distribution
 import reasonblocks
 from reasonblocks import (
     CodebaseMemory,
-    EdgeStore,
     HttpSink,
     OpenTelemetrySink,
     QdrantStore,
@@ -47,15 +46,11 @@ def at_qdrant_url() -> object:
 
 
 NEEDS: dict[str, list[Callable[[], object]]] = {
-    "edge": [lambda: EdgeStore("patterns")],
-    "fastembed": [lambda: embed.FastEmbedEmbedder("some/model")],
     "http": [lambda: ReasonBlocks(base_url=NOWHERE), lambda: HttpSink(NOWHERE)],
     "memory": [lambda: CodebaseMemory("acme/search").store("The tests need no service.")],
-    "model2vec": [lambda: embed.Model2VecEmbedder("some/model")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],
     "otel": [OpenTelemetrySink],
     "qdrant": [lambda: QdrantStore(NOWHERE), at_qdrant_url],
-    "sentence-transformers": [lambda: embed.SentenceTransformerEmbedder("some/model")],
 }
 """A part that needs each extra."""
 

@@ -343,15 +343,11 @@ def printed(session: nox.Session, program: str) -> str:
 
 # --- constraints.txt
 
-NOT_INSTALLED = {"fastembed", "model2vec", "sentence-transformers"}
-"""Extras that no session installs: they are large, and their models would be downloaded."""
-
 
 def requirements(groups: Iterable[str]) -> list[str]:
     """Return everything that these dependency groups and our packages need, without our own packages."""
     wanted = set(group(*groups))
     for project in (nox.project.load_toml(package / "pyproject.toml")["project"] for package in PACKAGES):
         wanted.update(project["dependencies"])
-        for name, extra in project.get("optional-dependencies", {}).items():
-            wanted.update(() if name in NOT_INSTALLED else extra)
+        wanted.update(*project.get("optional-dependencies", {}).values())
     return sorted(line for line in wanted if not line.startswith("reasonblocks-"))

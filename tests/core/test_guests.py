@@ -19,7 +19,6 @@ from reasonblocks.exceptions import BadAnswer, DeadlineExceeded, SwitchedOff
 from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.requests import Retrieve
 from reasonblocks.session import BoundedCall, SteeringSession, Workers
-from reasonblocks.session.bounded_call import Breaker
 from reasonblocks.types import JSON, ETrace, FSMState, RunInfo, Step, StepInput
 from tests.core.world import MODEL, Hang, begin, called, client, found, hanging, run, step
 
@@ -377,7 +376,7 @@ def late(guest: BoundedCall, hang: Hang, times: int) -> None:
 
 
 def guest_of(clock: Clock) -> BoundedCall:
-    return BoundedCall("the scorer", Workers(), Breaker("the scorer", clock))
+    return BoundedCall("the scorer", Workers(), clock)
 
 
 def test_after_2_deadlines_in_a_row_a_callable_is_still_called(clock: Clock) -> None:
@@ -432,13 +431,16 @@ def test_after_60_seconds_a_callable_is_tried_once_only(clock: Clock) -> None:
 
 
 def test_while_it_is_tried_no_other_run_calls_it(clock: Clock) -> None:
-    breaker = Breaker("the scorer", clock)
-    for _ in range(3):
-        breaker.too_late()
-    clock.now = 60.1
-    breaker.check()
-    with pytest.raises(SwitchedOff):
-        breaker.check()
+    with hanging() as hang:
+        guest = guest_of(clock)
+        late(guest, hang, 3)
+        clock.now = 60.1
+
+        def call_meanwhile() -> None:
+            with pytest.raises(SwitchedOff):
+                guest.call(says(7), 1.0)
+
+        guest.call(call_meanwhile, 5.0)
 
 
 @errors

@@ -18,7 +18,7 @@ HEAVY = ("httpx", "numpy", "qdrant_client", "grpc", "langchain", "langchain_core
 
 PROMISED = {
     "reasonblocks": """
-        AdapterCaps CodebaseMemory DifficultyFSM EdgeStore FSMState HashEmbedder HttpSink JsonlSink LocalStore
+        AdapterCaps CodebaseMemory DifficultyFSM FSMState HashEmbedder HttpSink JsonlSink LocalStore
         OpenTelemetrySink Pattern QdrantStore ReasonBlocks ReasonBlocksError RunView SQLiteMonitorSink SteeringSession
         Step StepInput StepLogEntry StepOutcome Thresholds ToolCall ToolResult TraceStateManager Usage __version__
     """,
@@ -62,8 +62,7 @@ PROMISED = {
         new_user_text output_of prepare_snapshots same_model split_keywords status_of user_text view_of
     """,
     "reasonblocks.backends.embed": """
-        CallableEmbedder FastEmbedEmbedder HashEmbedder Model2VecEmbedder OpenAIEmbedder SentenceTransformerEmbedder
-        StaticEmbedder default_embedder
+        CallableEmbedder HashEmbedder OpenAIEmbedder StaticEmbedder default_embedder
     """,
     "reasonblocks_testing": """
         ConformanceSuite Golden Harness LoopHarness ParityRun Ran RecordingSink Script ScriptedEvaluator

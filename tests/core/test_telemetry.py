@@ -559,7 +559,7 @@ def test_sqlite_refuses_a_newer_schema(tmp_path: Path) -> None:
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version=99")
     db.close()
-    with pytest.raises(sqlite3.DatabaseError, match="schema 99 is newer"):
+    with pytest.raises(sqlite3.DatabaseError, match="form 99 is newer"):
         written(path, START)
 
 

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks.backends.http import _breaker, _exchange
+from reasonblocks.backends.http import _connections, _exchange
+from reasonblocks.concurrency.breaker import FAILURES_IN_A_ROW
 from reasonblocks_testing.rb_api import ScriptedRbApi
 from reasonblocks_workbench.cli._doctor import VARIABLES
 
 PAGE = (Path(__file__).parents[2] / "docs/http.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 NUMBERS = [
-    f"{_breaker.FAILURES_IN_A_ROW} times in a row | switches the server off for {_breaker.OFF_SECONDS:g} s",
-    f"refuses the key (401, 403) | switches the server off for {_breaker.REFUSED_SECONDS:g} s",
-    f"more than {_exchange.ANSWER_BYTES // 1_000} KB",
+    f"{FAILURES_IN_A_ROW} times in a row | switches the server off for {_connections.OFF_SECONDS:g} s",
+    f"refuses the key (401, 403) | switches the server off for {_exchange.REFUSED_SECONDS:g} s",
+    f"more than {_connections.ANSWER_BYTES // 1_000} KB",
 ]
 
 

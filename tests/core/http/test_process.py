@@ -1,4 +1,4 @@
-"""Connections belong to a process: a fork makes its own, no exit waits for a server, and no thread is left behind."""
+"""Connections belong to a process: a fork makes its own, and no exit waits for a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from reasonblocks import HttpSink
-from reasonblocks.backends.http._exchange import pools
+from reasonblocks.backends.http import Ask, Exchange, address_of
+from reasonblocks.backends.http._connections import IDLE_SECONDS, _Connection, pools
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks_testing.rb_api import Hang, ScriptedRbApi
 from tests.core.http.world import EVALUATE, Silent, at, client, gates, run
@@ -98,23 +99,28 @@ def test_a_forked_process_makes_its_own_connections(api: ScriptedRbApi) -> None:
     assert runs == ["parent", "child", "child", "parent", "parent"]
 
 
-def network_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "reasonblocks-http"]
-
-
-def test_one_thread_serves_every_client_and_ends_with_the_last(api: ScriptedRbApi) -> None:
-    import gc
-
-    gc.collect()  # clients of other tests
-    clients = [client(api), client(api, api_key="rbk_other_key"), client(api)]
-    for rb in clients:
+def test_clients_of_one_server_and_key_share_connections_until_the_last_is_closed(api: ScriptedRbApi) -> None:
+    first, second = client(api), client(api)
+    for rb in (first, second):
         run(rb.session(), 2)
-    assert network_threads() == ["reasonblocks-http"]
-    (thread,) = [thread for thread in threading.enumerate() if thread.name == "reasonblocks-http"]
-    for rb in clients:
+    (pool,) = [pool for (url, _), pool in pools._pools.items() if url == api.url]
+    left = [len(pool._idle)]
+    for rb in (first, second):
         rb.close()
-    thread.join(5)
-    assert not thread.is_alive()
+        left.append(len(pool._idle))
+    assert left == [1, 1, 0]
+
+
+def test_a_request_closes_connections_that_were_not_used_for_a_while(api: ScriptedRbApi) -> None:
+    exchange = Exchange(address_of("base_url", api.url, None))
+    pool = pools.of(exchange.address, exchange)
+    (made,) = pool._idle
+    old = _Connection(exchange.address)
+    old.used -= IDLE_SECONDS + 1
+    pool._idle.insert(0, old)
+    assert exchange.send(Ask(path="/health"), 10.0).is_success
+    assert pool._idle == [made]
+    assert old._client.is_closed
 
 
 def test_threads_that_use_a_closed_client_at_once_open_it_once(api: ScriptedRbApi) -> None:
@@ -126,7 +132,7 @@ def test_threads_that_use_a_closed_client_at_once_open_it_once(api: ScriptedRbAp
     for thread in threads:
         thread.join()
     (pool,) = [pool for (url, _), pool in pools._pools.items() if url == api.url]
-    assert (pool.users, len(at(api, EVALUATE))) == (1, 16)
+    assert (len(pool.users), len(at(api, EVALUATE))) == (1, 16)
 
 
 def test_a_client_that_is_forgotten_closes_its_connection() -> None:
@@ -176,21 +182,19 @@ NO_THREAD = """
     def refuse(_):
         raise RuntimeError("can't start new thread")
 
-    address = address_of("base_url", os.environ["SERVER"], None)
+    exchange = Exchange(address_of("base_url", os.environ["SERVER"], None))
     start, threading.Thread.start = threading.Thread.start, refuse
     try:
-        Exchange(address)
-        raise SystemExit("a client without a thread")
-    except Unavailable:
-        threading.Thread.start = start
-    exchange = Exchange(address)
+        exchange.ask("the evaluator", Ask(path="/health"), None, bytes)
+        raise SystemExit("an answer without a thread")
+    except Unavailable as error:
+        assert "no thread can be started" in str(error), error
     assert exchange.send(Ask(path="/health"), 10.0).is_success
-    (thread,) = [one for one in threading.enumerate() if one is not threading.main_thread()]
+    threading.Thread.start = start
+    assert exchange.ask("the evaluator", Ask(path="/health"), None, bytes)
     exchange.close()
-    thread.join(10.0)
-    assert not thread.is_alive()
 """
 
 
-def test_a_client_that_gets_no_thread_leaves_nothing_behind(api: ScriptedRbApi) -> None:
+def test_without_a_thread_no_step_waits_and_events_are_sent(api: ScriptedRbApi) -> None:
     process(NO_THREAD, SERVER=api.url)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.backends.http import Exchange, HttpFindings, address_of
 from reasonblocks.backends.http import findings as module
-from reasonblocks.backends.http._breaker import FAILURES_IN_A_ROW
+from reasonblocks.concurrency.breaker import FAILURES_IN_A_ROW
 from reasonblocks.exceptions import BadAnswer, ConfigError, StoreError, SwitchedOff, Unavailable
 from reasonblocks.findings import finding_id
 from reasonblocks.types import Codebase, Finding

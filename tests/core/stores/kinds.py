@@ -35,7 +35,7 @@ class Store(Protocol):
 
 
 SERVER = os.environ.get("QDRANT_URL")
-KINDS = ("memory", "file", "edge", "qdrant-local", "qdrant-loopback", *(("qdrant-server",) if SERVER else ()))
+KINDS = ("memory", "file", "qdrant-local", "qdrant-loopback", *(("qdrant-server",) if SERVER else ()))
 
 
 class Maker:
@@ -71,15 +71,7 @@ class Maker:
             return lambda name, layer, embedder: LocalStore(layer=layer, embedder=embedder)
         if self.kind == "file":
             return lambda name, layer, embedder: LocalStore(self._folder / name, layer=layer, embedder=embedder)
-        if self.kind == "edge":
-            return self._edge()
         return self._qdrant()
-
-    def _edge(self) -> Callable[[str, tuple[Pattern, ...], Embedder], Store]:
-        pytest.importorskip("qdrant_edge")
-        from reasonblocks import EdgeStore
-
-        return lambda name, layer, embedder: EdgeStore(self._folder / name, layer=layer, embedder=embedder)
 
     def _qdrant(self) -> Callable[[str, tuple[Pattern, ...], Embedder], Store]:
         client = pytest.importorskip("qdrant_client")

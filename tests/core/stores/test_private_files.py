@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks import EdgeStore, JsonlSink, LocalStore, SQLiteMonitorSink
+from reasonblocks import JsonlSink, LocalStore, SQLiteMonitorSink
 from reasonblocks.backends.embed import HashEmbedder
 from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.backends.profiles import ProfileFile
@@ -100,13 +100,6 @@ def test_folders_that_we_create_are_this_users_own_and_others_keep_their_modes(t
         assert (modes(tmp_path), modes(tmp_path / "there"), modes(tmp_path / "there" / "new")) == (
             {0o755}, {0o700}, {0o700},
         )  # fmt: skip
-
-
-def test_the_folder_of_an_edge_store_is_this_users_own(tmp_path: Path) -> None:
-    pytest.importorskip("qdrant_edge")
-    with EdgeStore(tmp_path / "edge", embedder=HashEmbedder()) as store:
-        store.add([RULE])
-        assert (modes(tmp_path), modes(tmp_path / "edge")) == ({0o700}, {0o700})
 
 
 def test_a_copy_of_profiles_is_this_users_own(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks import EdgeStore, QdrantStore
+from reasonblocks import QdrantStore
 from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unavailable
 from reasonblocks.util.memo import Memo
 from tests.core.stores.world import Numbers, answer, pattern, request
@@ -178,12 +178,6 @@ async def _awaited(store: QdrantStore) -> Any:
 def test_one_of_url_and_client_is_given(server: Any) -> None:
     with pytest.raises(ConfigError, match="one of the two"):
         QdrantStore()
-
-
-def test_a_missing_library_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "qdrant_edge", None)
-    with pytest.raises(ExtraMissing, match=r"pip install 'qdrant-edge-py>=0.9,<0.10'$"):
-        EdgeStore("folder")
 
 
 def test_without_qdrant_client_the_store_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from threading import Timer
 
 import pytest
 
-from reasonblocks.backends.wal import to_wal
+from reasonblocks.backends.sqlite_file import to_wal
 
 
 def connected(path: Path) -> sqlite3.Connection:

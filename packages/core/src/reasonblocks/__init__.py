@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from .foreign import refuse_foreign
 
 if TYPE_CHECKING:
-    from .backends.edge_store import EdgeStore
     from .backends.embed import HashEmbedder
     from .backends.http import HttpSink
     from .backends.jsonl_sink import JsonlSink
@@ -41,7 +40,6 @@ __all__ = [
     "AdapterCaps",
     "CodebaseMemory",
     "DifficultyFSM",
-    "EdgeStore",
     "FSMState",
     "HashEmbedder",
     "HttpSink",
@@ -72,7 +70,6 @@ __version__ = "0.1.0"
 _HOMES = {
     "CodebaseMemory": "memory",
     "DifficultyFSM": "engine.fsm",
-    "EdgeStore": "backends.edge_store",
     "HashEmbedder": "backends.embed",
     "HttpSink": "backends.http",
     "JsonlSink": "backends.jsonl_sink",

@@ -8,16 +8,15 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ..concurrency.forks import no_fork, on_fork
 from ..concurrency.interrupts import holding
 from ..exceptions import Unavailable
 from ..monitors.profile import MAX_RUNS, Summary, summary_in
-from ..util.files import make_folder, open_private, regular_or_missing
+from ..util.files import make_folder, open_private
 from ..util.json import compact
-from .sqlite_file import SQLiteFile
+from .sqlite_file import Schema, SQLiteFile
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -31,15 +30,13 @@ BUSY_S = 5.0
 deadline at most; the writing goes on behind it."""
 MAX_IN_FILE = 1_000
 """Agents of one file; beyond, the one whose newest run is the oldest is dropped."""
-APPLICATION = 0x5242414C
-"""SQLite's `application_id` of our files: "RBAL"."""
-FORM = 1
-SCHEMA = """
+TABLE = """
 CREATE TABLE runs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, agent_name TEXT NOT NULL, task_profile TEXT NOT NULL,
   run TEXT NOT NULL, summary TEXT NOT NULL, UNIQUE (org_id, agent_name, task_profile, run)
 )
 """
+SCHEMA = Schema(form=1, statements=lambda form: (TABLE,), application=0x5242414C, has_log=False)  # "RBAL"
 _OF_AGENT = "org_id = ? AND agent_name = ? AND task_profile = ?"
 _READ = f"SELECT summary FROM runs WHERE {_OF_AGENT} AND run != ? ORDER BY id DESC LIMIT {MAX_RUNS}"
 _ADD = "INSERT OR REPLACE INTO runs (org_id, agent_name, task_profile, run, summary) VALUES (?, ?, ?, ?, ?)"
@@ -161,9 +158,9 @@ class ProfileFile:
                 yield None
                 return
             with no_fork:
-                db = _connected(self.path, "mode=rw")
+                db = SQLiteFile(self.path).connect(BUSY_S)
                 try:
-                    yield db if _form(db) else None
+                    yield db if SCHEMA.form_of(db) else None
                 finally:
                     db.close()
 
@@ -173,12 +170,10 @@ class ProfileFile:
         with self._wrapped():
             make_folder(os.path.dirname(os.path.abspath(self.path)))
             with no_fork:
-                SQLiteFile(self.path).create()
-                db = _connected(self.path, "mode=rw")
+                db = SQLiteFile(self.path).connect(BUSY_S, create=True)
                 try:
+                    SCHEMA.migrate(db, BUSY_S)
                     db.execute("BEGIN IMMEDIATE")
-                    if not _form(db):
-                        _create(db)
                     yield db
                     db.execute("COMMIT")
                 finally:
@@ -190,32 +185,6 @@ class ProfileFile:
             yield
         except (sqlite3.Error, OSError) as exc:
             raise Unavailable("the profile", f"{self.path!r} cannot be used ({exc})") from exc
-
-
-def _connected(path: str, mode: str) -> sqlite3.Connection:
-    """Return a connection in autocommit mode. Raises `OSError` for a pipe or a folder, which could block."""
-    regular_or_missing(path, f"{path}-journal")
-    uri = f"{Path(os.path.abspath(path)).as_uri()}?{mode}"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
-
-
-def _form(db: sqlite3.Connection) -> int:
-    """Return the form of the file, 0 for an empty one. Raises `sqlite3.DatabaseError` for another program's."""
-    form: int = db.execute("PRAGMA user_version").fetchone()[0]
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    if form == application == 0 and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        return 0
-    if application != APPLICATION:
-        raise sqlite3.DatabaseError("it belongs to another program")
-    if form > FORM:
-        raise sqlite3.DatabaseError(f"its form {form} is newer than this library's {FORM}: upgrade reasonblocks-core")
-    return form
-
-
-def _create(db: sqlite3.Connection) -> None:
-    db.execute(SCHEMA)
-    db.execute(f"PRAGMA application_id={APPLICATION}")
-    db.execute(f"PRAGMA user_version={FORM}")
 
 
 def _loaded(text: object) -> object:

@@ -10,13 +10,11 @@ from ..events import Event, RunStart, StepEvent
 from ..exceptions import ConfigError
 from ..util.json import compact
 from ..util.text import whole
-from .sqlite_file import SQLiteFile
-from .wal import to_wal
+from .sqlite_file import Schema, SQLiteFile
 
 BUSY_S = 5.0
 """Seconds to wait for another process's transaction."""
-SCHEMA_VERSION = 1
-SCHEMA = """
+TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
   run_id TEXT PRIMARY KEY, started REAL, finished REAL, outcome TEXT, agent_name TEXT, task TEXT, model TEXT,
   framework TEXT, org_id TEXT, project_id TEXT, task_profile TEXT, body TEXT
@@ -31,6 +29,7 @@ CREATE TABLE IF NOT EXISTS scores (
   PRIMARY KEY (run_id, step_index, monitor)
 );
 """
+SCHEMA = Schema(form=1, statements=lambda form: TABLES.split(";"), application=0)
 _AGAIN = "run_id=:run_id AND EXISTS (SELECT 1 FROM runs WHERE run_id=:run_id AND started!=:started)"
 """Matches the rows of an earlier run of this id, which started at another time."""
 _NEW_RUN = (
@@ -79,6 +78,7 @@ class SQLiteMonitorSink:
 
     def emit(self, event: Event) -> None:
         with no_fork, self._opened() as db:  # a transaction: an event is there whole or not at all
+            db.execute("BEGIN IMMEDIATE")
             if isinstance(event, RunStart):
                 _start(db, event)
             elif isinstance(event, StepEvent):
@@ -86,6 +86,7 @@ class SQLiteMonitorSink:
                 db.executemany(_SCORE, _score_rows(event))
             else:
                 db.execute(_FINISH, _clean((event.run_id, event.timestamp, event.outcome)))
+            db.execute("COMMIT")
 
     def close(self) -> None:
         with no_fork:
@@ -99,10 +100,9 @@ class SQLiteMonitorSink:
                 raise sqlite3.DatabaseError(f"{self.path}: {rule}")
             self.close()
         if self._db is None:
-            self._file.create()
-            db = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
+            db = self._file.connect(BUSY_S, create=True)
             try:
-                _prepare(db, self.path)
+                SCHEMA.migrate(db, BUSY_S)
             except BaseException:
                 db.close()
                 raise
@@ -110,17 +110,6 @@ class SQLiteMonitorSink:
             self._file.opened()
             self._db = db
         return self._db
-
-
-def _prepare(db: sqlite3.Connection, path: str) -> None:
-    version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
-        raise sqlite3.DatabaseError(
-            f"{path}: schema {version} is newer than this library's {SCHEMA_VERSION}: upgrade it"
-        )
-    to_wal(db, BUSY_S)
-    db.executescript(SCHEMA)
-    db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
 def _start(db: sqlite3.Connection, event: RunStart) -> None:

@@ -276,9 +276,9 @@ def store_of(
     embedder, layer = _embedder(embedder), starter_patterns()
     if url := environ.get("QDRANT_URL"):
         from ..backends.qdrant_store import QdrantStore  # with the client, for those who have a server
-        from ..backends.stores.point_store import require
+        from ..backends.qdrant_store.clients import require_client
 
-        require("the pattern store at QDRANT_URL", "qdrant_client", "qdrant-client", "qdrant")
+        require_client("the pattern store at QDRANT_URL")
         return QdrantStore(url, environ.get("QDRANT_API_KEY") or None, layer=layer, embedder=embedder)
     return LocalStore(store_path(environ), layer=layer, embedder=embedder)
 

@@ -7,15 +7,11 @@ from types import MappingProxyType
 
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "edge": ("qdrant-edge-py>=0.9,<0.10",),
-        "fastembed": ("fastembed>=0.4",),
         "http": ("httpx[http2]>=0.27",),
         "memory": ("detect-secrets>=1.5",),
-        "model2vec": ("model2vec>=0.4",),
         "openai-embed": ("httpx>=0.27",),
         "otel": ("opentelemetry-api>=1.38",),
         "qdrant": ("httpx[http2]>=0.27", "qdrant-client>=1.12"),
-        "sentence-transformers": ("sentence-transformers>=3",),
     }
 )
 """The requirements of each extra, as in `pyproject.toml`.

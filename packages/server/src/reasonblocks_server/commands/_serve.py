@@ -86,7 +86,7 @@ def _add_storage(parser: argparse.ArgumentParser) -> None:
 
 def serve(arguments: argparse.Namespace) -> int:
     """Migrate the database, then keep the workers running. Return 1 if they cannot start."""
-    from reasonblocks.backends.stores.point_store import require  # imports numpy
+    from reasonblocks.backends.qdrant_store.clients import require_client  # imports numpy
 
     from ._opened import opened, settings_of
     from ._workers import keep_running
@@ -97,7 +97,7 @@ def serve(arguments: argparse.Namespace) -> int:
         arguments, qdrant_url=arguments.qdrant_url, workers=arguments.workers, threads_url=arguments.threads
     )
     if settings.qdrant_url is not None:
-        require("QdrantStore", "qdrant_client", "qdrant-client", "qdrant")
+        require_client("QdrantStore")
     if settings.threads_url is not None:
         _check_threads(settings.threads_url)
     with _listener(arguments.host, arguments.port) as listener:

@@ -17,8 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import QueuePool
 
-from reasonblocks.backends.sqlite_file import SQLiteFile
-from reasonblocks.backends.wal import to_wal
+from reasonblocks.backends.sqlite_file import SQLiteFile, to_wal
 from reasonblocks.concurrency.interrupts import held, holding
 from reasonblocks.util.files import make_folder
 

@@ -9,12 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-from reasonblocks.backends.sqlite_file import SQLiteFile
-from reasonblocks.backends.wal import to_wal
+from reasonblocks.backends.sqlite_file import Schema, SQLiteFile, WrongFile
 from reasonblocks.concurrency.interrupts import held, holding
-from reasonblocks.util.files import regular_or_missing
 
 from ..errors import StoreUnavailable
 from ..ports import Reading, Writing
@@ -27,8 +24,12 @@ from ._writing import SqlWriting
 
 BUSY_S = 5.0
 """Seconds to wait for the transaction of another thread or process."""
-APPLICATION = 0x52425448
-"""SQLite's `application_id` of our files: "RBTH"."""
+SCHEMA = Schema(
+    form=FORM,
+    statements=lambda form: changes(form) if form else SQLITE,
+    application=0x52425448,  # "RBTH"
+    distribution="reasonblocks-threads",
+)
 LONGEST_PAUSE_S, SHORTEST_PAUSE_S = 0.002, 0.0003
 """Seconds between two attempts to begin a transaction. One takes about 0.5 ms."""
 READERS = 4
@@ -227,11 +228,12 @@ class SqliteStore:
             if self._path is None:
                 db, file = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), None
             else:
-                file = _found(self._path, self._file)
-                uri = f"{Path(self._path).as_uri()}?mode=rw"
-                db = sqlite3.connect(uri, uri=True, timeout=self._busy_s, isolation_level=None, check_same_thread=False)
+                file = SQLiteFile(self._path)
+                if self._file is not None:
+                    _check_same(self._file)
+                db = file.connect(self._busy_s, create=self._file is None)
             try:
-                self._prepare(db)
+                SCHEMA.migrate(db, self._busy_s)
             except BaseException:
                 db.close()
                 raise
@@ -239,24 +241,6 @@ class SqliteStore:
             file.opened()
             self._file = file
         return _Link(db, file)
-
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        """Check the file's form, create the tables in an empty one, and change those of an older form."""
-        with db:
-            db.execute("BEGIN")  # another process may create or change them between two reads
-            found = _form(db, self._name)
-        if found == FORM:
-            return
-        if self._path is not None:
-            to_wal(db, self._busy_s)
-        with db:
-            _begin(db, self._busy_s)
-            if (form := _form(db, self._name)) != FORM:
-                for statement in changes(form) if form else SQLITE:
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id={APPLICATION}")
-                db.execute(f"PRAGMA user_version={FORM}")
-            db.execute("COMMIT")
 
     @holding
     def _statements(self, db: sqlite3.Connection) -> Iterator[Transaction]:
@@ -304,30 +288,12 @@ def _begin(db: sqlite3.Connection, seconds: float) -> None:
         pause = max(pause * 0.7, SHORTEST_PAUSE_S)
 
 
-def _found(path: str, before: SQLiteFile | None) -> SQLiteFile:
-    """Return the file to open. A missing one is created, unless it was opened `before`."""
-    regular_or_missing(path, f"{path}-wal", f"{path}-shm", f"{path}-journal")
-    file = SQLiteFile(path)
-    if before is None:
-        file.create()
-    elif not os.path.exists(path):
-        raise StoreUnavailable(f"{path}: the file was deleted; put it back, then try again")
-    elif before.is_lost() and (rule := before.old_log()) is not None:
-        raise StoreUnavailable(f"{path}: {rule}")
-    return file
-
-
-def _form(db: sqlite3.Connection, name: str) -> int:
-    form: int = db.execute("PRAGMA user_version").fetchone()[0]
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    empty = form == 0 and application == 0 and not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if not empty and application != APPLICATION:
-        raise StoreUnavailable(f"{name}: this SQLite file belongs to another program; give the path of another file")
-    if form > FORM:
-        raise StoreUnavailable(
-            f"{name}: its form {form} is newer than this library's {FORM}; upgrade reasonblocks-threads"
-        )
-    return form
+def _check_same(file: SQLiteFile) -> None:
+    """Raise `StoreUnavailable` if a file that was opened before is gone, or another one has its old log."""
+    if not os.path.exists(file.path):
+        raise StoreUnavailable(f"{file.path}: the file was deleted; put it back, then try again")
+    if file.is_lost() and (rule := file.old_log()) is not None:
+        raise StoreUnavailable(f"{file.path}: {rule}")
 
 
 _REASONS = {
@@ -344,6 +310,8 @@ _REASONS = {
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, WrongFile):
+        return f"{error.rule}; {error.advice}"
     if isinstance(error, FileNotFoundError):
         return "its folder does not exist; create it"
     if isinstance(error, PermissionError):

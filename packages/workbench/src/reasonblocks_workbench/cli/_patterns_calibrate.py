@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..calibration.similarity import Fit, Texts
     from ..traces import RecordedRun
 
-KINDS = "static, hash, openai:MODEL@URL, model2vec:PATH or MODULE:NAME"
+KINDS = "static, hash, openai:MODEL@URL or MODULE:NAME"
 KEY = "OPENAI_API_KEY"
 
 
@@ -78,8 +78,6 @@ def embedder_of(text: str, environment: Mapping[str, str]) -> Embedder:
     kind, _, rest = text.partition(":")
     if text in ("static", "hash"):
         return embed.StaticEmbedder() if text == "static" else embed.HashEmbedder()
-    if kind == "model2vec" and rest:
-        return embed.Model2VecEmbedder(rest, curves=UNFITTED)
     if kind == "openai" and rest:
         model, at, url = rest.partition("@")
         if not at:

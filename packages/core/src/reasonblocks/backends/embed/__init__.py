@@ -1,4 +1,4 @@
-"""Embedders: the shipped model, a lexical one, and wrappers for others. Each is imported when it is first used."""
+"""Embedders: the shipped model, a lexical one, a server, and a function. Each is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -6,30 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ._callable import CallableEmbedder
     from ._hash import HashEmbedder
     from ._openai import OpenAIEmbedder
-    from ._others import CallableEmbedder, FastEmbedEmbedder, Model2VecEmbedder, SentenceTransformerEmbedder
     from ._static import StaticEmbedder
     from .default import default_embedder
 
 __all__ = [
     "CallableEmbedder",
-    "FastEmbedEmbedder",
     "HashEmbedder",
-    "Model2VecEmbedder",
     "OpenAIEmbedder",
-    "SentenceTransformerEmbedder",
     "StaticEmbedder",
     "default_embedder",
 ]
 
 _HOMES = {
-    "CallableEmbedder": "_others",
-    "FastEmbedEmbedder": "_others",
+    "CallableEmbedder": "_callable",
     "HashEmbedder": "_hash",
-    "Model2VecEmbedder": "_others",
     "OpenAIEmbedder": "_openai",
-    "SentenceTransformerEmbedder": "_others",
     "StaticEmbedder": "_static",
     "default_embedder": "default",
 }

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...concurrency.forks import on_fork
-from ...exceptions import BadAnswer, ConfigError, Unavailable
+from ...exceptions import BadAnswer, ConfigError, ExtraMissing, Unavailable
 from ...patterns import SimilarityCurves
 from ...util.secret import KEY_RULE, Secret, described, is_key
 from ...util.text import clip, whole
-from ._others import Rows, library, rows
+from ._callable import Rows, rows
 from .curves import Given, curves_for
 
 if TYPE_CHECKING:
@@ -98,9 +98,12 @@ class OpenAIEmbedder:
 
     def _made(self) -> httpx.Client:
         """Make a client whose connections are closed with the embedder."""
+        try:
+            import httpx
+        except ImportError as error:
+            raise ExtraMissing(NAME, "httpx", "openai-embed") from error
         headers = {"Authorization": f"Bearer {self._key.reveal()}"} if self._key else {}
-        made = library("httpx", NAME, "httpx", "openai-embed").Client
-        client: httpx.Client = made(headers=headers, timeout=self._timeout_s)
+        client = httpx.Client(headers=headers, timeout=self._timeout_s)
         weakref.finalize(self, client.close)
         return client
 

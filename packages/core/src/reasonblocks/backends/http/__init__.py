@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ._address import Address, address_of, key_of
-from ._exchange import Ask, Exchange, Reply
+from ._connections import Ask, Reply
+from ._exchange import Exchange
 from ._sink import HttpSink
 from .findings import HttpFindings
 

@@ -17,7 +17,8 @@ from ...util.json import DEEPEST, canonical, compact, storable_json
 from ...util.secret import Secret
 from ...util.text import whole
 from ._address import address_of, key_of
-from ._exchange import KEY_REFUSED, Ask, Exchange, Reply
+from ._connections import Ask, Reply
+from ._exchange import KEY_REFUSED, Exchange
 
 logger = logging.getLogger("reasonblocks")
 

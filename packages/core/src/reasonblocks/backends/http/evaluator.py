@@ -17,7 +17,8 @@ from ...exceptions import BadAnswer
 from ...ports import Evaluate
 from ...types import JSON, Evaluation, Memories, Note
 from ...wire import EvaluateResponse, evaluate_request
-from ._exchange import NO_DEADLINE_SECONDS, Ask, Exchange, json_object
+from ._connections import Ask, json_object
+from ._exchange import NO_DEADLINE_SECONDS, Exchange
 from .texts import Redaction, bounded_step, evaluate_with
 
 BACKEND = "the evaluator"

@@ -25,7 +25,8 @@ from ...wire import (
     WireRecalled,
 )
 from ..stores.stored_findings import LeftOut
-from ._exchange import Ask, Exchange, Reply, json_object
+from ._connections import Ask, Reply, json_object
+from ._exchange import Exchange
 from .evaluator import JSON_BODY, validated
 
 logger = logging.getLogger("reasonblocks")

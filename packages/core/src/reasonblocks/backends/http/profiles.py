@@ -9,7 +9,8 @@ from ...exceptions import BadAnswer, Unavailable
 from ...monitors.profile import MAX_RUNS, Summary, summary_in
 from ...types import JSON
 from ...util.json import compact
-from ._exchange import Ask, Exchange, Reply
+from ._connections import Ask, Reply
+from ._exchange import Exchange
 from .evaluator import JSON_BODY
 
 BACKEND = "the profile"

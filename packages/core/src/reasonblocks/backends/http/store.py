@@ -7,7 +7,8 @@ from functools import partial
 from ...ports import Retrieve
 from ...types import ETrace
 from ...wire import RetrieveResponse, retrieve_request
-from ._exchange import Ask, Exchange
+from ._connections import Ask
+from ._exchange import Exchange
 from .evaluator import JSON_BODY, left_of, read_answer
 from .texts import Redaction, retrieve_with
 

@@ -7,42 +7,36 @@ import sqlite3
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from ...concurrency.forks import Closable, opened
 from ...concurrency.interrupts import holding
 from ...exceptions import ConfigError, StoreError
-from ...util.files import make_folder, regular_or_missing
-from ..sqlite_file import SQLiteFile
-from ..wal import to_wal
+from ...util.files import make_folder
+from ..sqlite_file import Schema, SQLiteFile, WrongFile
 
 DAMAGED = "the file is damaged: move it away, or put back a copy; nothing was deleted"
 BUSY_S = 5.0
 """Seconds to wait for another process's transaction; importing 10,000 patterns takes a tenth of that."""
 
 
-def connect(path: str, *, make: bool) -> sqlite3.Connection:
+def connect(file: SQLiteFile, *, make: bool) -> sqlite3.Connection:
     """Return a connection in autocommit mode. With `make`, create a missing file and its folder, for this user only.
 
     Raises `OSError` if the file, or one of SQLite's files beside it, is not a regular file: a pipe would block.
     """
-    regular_or_missing(path, f"{path}-wal", f"{path}-shm", f"{path}-journal")
     if make:
-        make_folder(os.path.dirname(os.path.abspath(path)))
-        SQLiteFile(path).create()
+        make_folder(os.path.dirname(os.path.abspath(file.path)))
     try:
-        return _opened(path, "mode=rw")
+        return _readable(file.connect(BUSY_S, create=make))
     except sqlite3.OperationalError:
         if make:
             raise
-    log = f"{path}-wal"  # without a WAL file nothing is newer; SQLite would have to write to find that out
+    log = f"{file.path}-wal"  # without a WAL file nothing is newer; SQLite would have to write to find that out
     unchanged = not os.path.exists(log) or not os.path.getsize(log)
-    return _opened(path, "mode=ro&immutable=1" if unchanged else "mode=ro")
+    return _readable(file.connect(BUSY_S, mode="ro&immutable=1" if unchanged else "ro"))
 
 
-def _opened(path: str, mode: str) -> sqlite3.Connection:
-    uri = f"{Path(os.path.abspath(path)).as_uri()}?{mode}"
-    db = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+def _readable(db: sqlite3.Connection) -> sqlite3.Connection:
     try:
         db.execute("PRAGMA user_version").fetchone()
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -52,8 +46,6 @@ def _opened(path: str, mode: str) -> sqlite3.Connection:
     return db
 
 
-APPLICATION = 0x52425053
-"""SQLite's `application_id` of our files: "RBPS"."""
 MIGRATIONS = (
     """
     CREATE TABLE meta (store TEXT NOT NULL, change INTEGER NOT NULL);
@@ -92,43 +84,12 @@ MIGRATIONS = (
     );
     """,
 )
-"""Statements that migrate a file from version n to n + 1; `PRAGMA user_version` holds the version."""
-
-
-def prepared(db: sqlite3.Connection, path: str, *, write: bool) -> int:
-    """Return the file's version after checking it and, for writing, migrating it. 0 means an empty file."""
-    found = _form(db, path)
-    if not write or found == len(MIGRATIONS):
-        return found
-    if found == 0:
-        to_wal(db, BUSY_S)
-    with db:  # rolls back after an error
-        db.execute("BEGIN IMMEDIATE")
-        for number in range(_form(db, path), len(MIGRATIONS)):
-            for statement in MIGRATIONS[number].split(";"):
-                db.execute(statement)
-        db.execute(f"PRAGMA application_id={APPLICATION}")
-        db.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
-        db.execute("COMMIT")
-    return len(MIGRATIONS)
-
-
-_STATE = (
-    "SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id), "
-    "(SELECT count(*) FROM sqlite_master)"
+"""Statements that change form n into n + 1."""
+SCHEMA = Schema(
+    form=len(MIGRATIONS),
+    statements=lambda form: "".join(MIGRATIONS[form:]).split(";"),
+    application=0x52425053,  # "RBPS"
 )
-"""One statement, so that a file which another process is just creating is either empty or complete."""
-
-
-def _form(db: sqlite3.Connection, path: str) -> int:
-    form, application, tables = db.execute(_STATE).fetchone()
-    empty = (form, application, tables) == (0, 0, 0)
-    if not empty and application != APPLICATION:
-        raise StoreError(path, "this SQLite file belongs to another program: give the path of another file")
-    if form > len(MIGRATIONS):
-        rule = f"its form {form} is newer than this library's {len(MIGRATIONS)}: upgrade reasonblocks-core"
-        raise StoreError(path, rule)
-    return int(form)
 
 
 class Database:
@@ -165,8 +126,8 @@ class Database:
         self._close_lost()
         if self._db is None and self.exists():
             self._open(make=False)
-        elif self._db is not None and self.form < len(MIGRATIONS):  # another process may have written since
-            self.form = prepared(self._db, self.name, write=False)
+        elif self._db is not None and self.form < SCHEMA.form:  # another process may have written since
+            self.form = SCHEMA.form_of(self._db)
         return self._db
 
     def writing(self) -> sqlite3.Connection:
@@ -175,7 +136,8 @@ class Database:
         if self._db is None:
             self._open(make=True)
         assert self._db is not None
-        before, self.form = self.form, prepared(self._db, self.name, write=True)
+        SCHEMA.migrate(self._db, BUSY_S)
+        before, self.form = self.form, SCHEMA.form
         if self._file is not None and not before:  # it has a log now
             self._file.opened()
         return self._db
@@ -224,20 +186,19 @@ class Database:
                 db.close()
 
     def _open(self, *, make: bool) -> None:
-        if self._path is None:
+        if self._file is None:
             self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             weakref.finalize(self, self._db.close)
             return
-        db = connect(self._path, make=make)
+        db = connect(self._file, make=make)
         try:
-            self.form = prepared(db, self._path, write=False)
+            self.form = SCHEMA.form_of(db)
         except BaseException:
             db.close()
             raise
         opened(self._held)
         self._db = db
-        if self._file is not None:
-            self._file.opened()
+        self._file.opened()
 
     def _close_lost(self) -> None:
         """Close a file that was deleted or replaced. Raises `StoreError` if the new one must not be opened."""
@@ -249,6 +210,8 @@ class Database:
 
 
 def reason(exc: Exception) -> str:
+    if isinstance(exc, WrongFile):
+        return str(exc)
     if type(exc) is sqlite3.DatabaseError:  # not a subclass, which means another fault
         return f"the file is damaged or no store ({exc}): move it away, or put back a copy; nothing was deleted"
     return f"{type(exc).__name__}: {exc}"

@@ -1,149 +1,135 @@
-"""Translates queries and points to qdrant-client's models and back."""
+"""Represents patterns as points of a Qdrant collection, and reads and writes them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
-from weakref import WeakKeyDictionary
+from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 
-from ...concurrency.forks import no_fork, opened
-from ...exceptions import ConfigError, StoreError, Unavailable
-from ...util.secret import KEY_RULE, Secret, described, is_key, shown_url
-from ..stores.point_store import require
-from ..stores.points import Hit, Point, PointQuery
+from ...patterns import pattern_of
+from ...requests import Retrieve
+from ...types import Pattern
+from ..stores.rows import body
+from ..stores.table import Rows
+from .clients import Clients, collection_name
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
-    from qdrant_client import AsyncQdrantClient, QdrantClient
+    from qdrant_client import QdrantClient
     from qdrant_client.models import Filter
-
-
-TIMEOUT_S = 5
-"""Seconds per request: writing 200 patterns over a slow line. A search ends earlier, with its step's deadline."""
-TRY_AGAIN = (408, 429)
-"""Status codes below 500 after which a request may be repeated."""
-
-
-class Clients:
-    """The clients of one server, made on first use. A `given` client is closed by its owner and serves threads only."""
-
-    def __init__(self, url: str | None, api_key: str | None, timeout: int, given: QdrantClient | None) -> None:
-        if api_key is not None and not is_key(api_key):
-            raise ConfigError("api_key", described(api_key), KEY_RULE)
-        self._url = None if url is None else Secret(url)
-        self._api_key = None if api_key is None else Secret(api_key)
-        self._timeout, self._given = timeout, given
-        self._made: QdrantClient | None = None
-        self._of_loops: WeakKeyDictionary[AbstractEventLoop, AsyncQdrantClient] = WeakKeyDictionary()
-
-    @property
-    def name(self) -> str:
-        return f"Qdrant at {shown_url(self._url.reveal())}" if self._url else "Qdrant"
-
-    @property
-    def is_awaitable(self) -> bool:
-        return self._given is None
-
-    @property
-    def is_local(self) -> bool:
-        """True for a caller's client without a server; it has no payload indexes."""
-        options = {} if self._given is None else self._given.init_options
-        return options.get("location") == ":memory:" or options.get("path") is not None
-
-    def load(self) -> None:
-        """Import the library, which takes a second, and make a client, so that no step has to."""
-        try:
-            self.of_threads()
-        except ValueError as exc:
-            given = shown_url(self._url.reveal()) if self._url else None
-            raise ConfigError("url", given, "must be the URL of a Qdrant server") from exc
-
-    def of_threads(self) -> QdrantClient:
-        if self._given is not None:
-            return self._given
-        made = self._made
-        return self._connected() if made is None else made
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        url, key = (None if secret is None else secret.reveal() for secret in (self._url, self._api_key))
-        return {"url": url, "api_key": key, "timeout": self._timeout, "check_compatibility": False}
-
-    def _connected(self) -> QdrantClient:
-        from qdrant_client import QdrantClient
-
-        with no_fork:
-            if self._made is None:
-                self._made = QdrantClient(**self._options)
-                opened(self)
-            return self._made
-
-    def of_loop(self, loop: AbstractEventLoop) -> AsyncQdrantClient:
-        """Return the client of this event loop. Call it in a thread: the first call takes tens of milliseconds."""
-        found = self._of_loops.get(loop)
-        if found is not None:
-            return found
-        from qdrant_client import AsyncQdrantClient
-
-        with no_fork:
-            if loop not in self._of_loops:
-                self._of_loops[loop] = AsyncQdrantClient(**self._options)
-            return self._of_loops[loop]
-
-    def close(self) -> None:
-        """Close the client for threads, also before a fork. Clients of event loops belong to their loops."""
-        with no_fork:
-            made, self._made = self._made, None
-            if made is not None:
-                made.close()
-
-    async def aclose(self) -> None:
-        from asyncio import get_running_loop
-
-        found = self._of_loops.pop(get_running_loop(), None)
-        if found is not None:
-            await found.close()
-
-    @contextmanager
-    def border(self) -> Iterator[None]:
-        from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
-
-        try:
-            yield
-        except UnexpectedResponse as exc:
-            code = exc.status_code or 0
-            if code >= 500 or code in TRY_AGAIN:
-                raise Unavailable(self.name, str(exc)) from exc
-            raise StoreError(self.name, str(exc)) from exc
-        except ApiException as exc:
-            raise Unavailable(self.name, f"{type(exc).__name__}: {exc}") from exc
-
-
-def clients_of(what: str, url: str | None, api_key: str | None, timeout: int, client: QdrantClient | None) -> Clients:
-    """Return the clients of the server that was given, as a URL or as a client, after loading the library."""
-    if (url is None) == (client is None):
-        raise ConfigError(
-            "url", shown_url(url) if url else url, "give the url of a Qdrant server, or a client: one of the two"
-        )
-    if client is None:
-        require(what, "qdrant_client", "qdrant-client", "qdrant")
-    clients = Clients(url, api_key, timeout, client)
-    clients.load()
-    return clients
-
-
-def collection_name(prefix: str, embedder_id: str) -> str:
-    return f"{prefix}-{quote(embedder_id, safe='').replace('%', '_')}"
-
 
 PAGE = 1_000
 """Points per page when all are read."""
 KEYWORDS = ("tier", "failure_type", "place")
+SHARED = "shared"
+NO_TYPE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointQuery:
+    """A query. All given conditions must hold. `orgs` has no default, so that no search can forget it."""
+
+    orgs: tuple[str, ...]
+    tiers: tuple[str, ...] = ()
+    failure_types: tuple[str, ...] = ()
+    heads: bool = False
+    """Select only the first point of each pattern."""
+    vector: Rows | None = None
+    """Query vector: nearest first. None returns all points in any order."""
+    threshold: float | None = None
+    """Lowest cosine."""
+    limit: int = 0
+    gate_most: float | None = None
+    """Select only points whose own gate is at most this."""
+    gated: bool = False
+    """Select only points with a gate of their own."""
+
+    @classmethod
+    def of(cls, request: Retrieve) -> PointQuery:
+        """Return the query for the points that a request may see."""
+        shared = () if request.tier == "e1" else (SHARED,)
+        types = () if request.failure_type is None else (NO_TYPE, _type(request.failure_type))
+        waiting = () if request.failure_type is None else (_waiting(request.tier),)
+        return cls(orgs=(_org(request.org_id), *shared), tiers=(request.tier, *waiting), failure_types=types)
+
+    @classmethod
+    def listing(cls, org_id: str) -> PointQuery:
+        """Return the query for the first point of every pattern that an org may see."""
+        return cls(orgs=(_org(org_id), SHARED), heads=True)
+
+    @property
+    def matches(self) -> Iterator[tuple[str, list[str]]]:
+        """Return (payload key, accepted values) of all conditions on texts."""
+        yield "org_id", list(self.orgs)
+        if self.tiers:
+            yield "tier", list(self.tiers)
+        if self.failure_types:
+            yield "failure_type", list(self.failure_types)
+        if self.heads:
+            yield "place", ["head"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A point that was found. It has a vector only if the query asked for vectors."""
+
+    payload: Mapping[str, Any]
+    vector: Rows | None = None
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A stored point."""
+
+    id: str
+    vector: list[float]
+    payload: dict[str, Any]
+
+
+def point_id(pattern_id: str, number: int) -> str:
+    """Return the id of an exemplar's point, which is the same in every process."""
+    return str(uuid5(NAMESPACE_URL, f"reasonblocks:{number}:{pattern_id}"))
+
+
+def points_of(pattern: Pattern, vectors: Rows | None, dim: int) -> Iterator[Point]:
+    """Return one point per exemplar, each with the whole pattern; a single zero vector if it is not searched."""
+    rows = [[0.0] * dim] if vectors is None else vectors.tolist()
+    payload: dict[str, Any] = {
+        "pattern": pattern.id,
+        "org_id": SHARED if pattern.org_id is None else _org(pattern.org_id),
+        "tier": "off" if pattern.off else _waiting(pattern.tier) if pattern.requires_signal else pattern.tier,
+        "failure_type": NO_TYPE if pattern.failure_type is None else _type(pattern.failure_type),
+        "exemplars": len(rows),
+        "body": body(pattern),
+        "stats": dict(pattern.stats),
+    }
+    if pattern.gate_threshold is not None and vectors is not None:
+        payload["gate"] = float(pattern.gate_threshold)
+    for number, row in enumerate(rows):
+        place = "head" if number == 0 else "more"
+        yield Point(id=point_id(pattern.id, number), vector=row, payload={**payload, "place": place})
+
+
+def pattern_in(hit: Hit) -> Pattern:
+    return replace(pattern_of(json.loads(hit.payload["body"])), stats=hit.payload.get("stats") or {})
+
+
+def _org(org_id: str) -> str:
+    """Return the stored form of an org's name, which never equals the marker for "no org"."""
+    return f"org:{org_id}"
+
+
+def _waiting(tier: str) -> str:
+    """Return the condition for patterns that only a search with their failure type finds."""
+    return f"{tier} on signal"
+
+
+def _type(failure_type: str) -> str:
+    return f"type:{failure_type}"
 
 
 class QdrantPoints:

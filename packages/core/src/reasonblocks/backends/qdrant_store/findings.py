@@ -18,10 +18,9 @@ from ...types import Codebase, CodebaseSummary, Finding, RecalledFinding
 from ...util.json import compact
 from ..stores import embedders
 from ..stores.finding_index import FindingIndex, embedded_text
-from ..stores.point_store import BATCH
 from ..stores.stored_findings import FIELDS, LeftOut, finding_of
 from ..stores.vectors import Vectors
-from ._points import TIMEOUT_S, Clients, clients_of, collection_name
+from .clients import BATCH, TIMEOUT_S, Clients, clients_of, collection_name
 
 if TYPE_CHECKING:
     from types import TracebackType

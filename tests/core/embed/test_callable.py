@@ -1,26 +1,18 @@
-"""Embedders of others: what they answer is checked, what is missing is named, and what cosines are worth."""
+"""The embedder around a function: its output is checked, and its curves turn cosines into similarities."""
 
 from __future__ import annotations
 
 import logging
 import math
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy
 import pytest
 
-from reasonblocks.backends.embed import (
-    CallableEmbedder,
-    FastEmbedEmbedder,
-    Model2VecEmbedder,
-    SentenceTransformerEmbedder,
-    curves,
-)
+from reasonblocks.backends.embed import CallableEmbedder, curves
 from reasonblocks.backends.embed.curves import UNFITTED, curves_file
-from reasonblocks.exceptions import BadAnswer, ConfigError, ExtraMissing
+from reasonblocks.exceptions import BadAnswer, ConfigError
 from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.ports import Embedder
 
@@ -37,37 +29,6 @@ def counts(texts: list[str]) -> list[list[float]]:
 
 def made(**given: Any) -> CallableEmbedder:
     return CallableEmbedder(given.pop("function", count), **{"id": "count-v1", "dim": 3, "curves": CURVES, **given})
-
-
-class FakeModel:
-    """What the libraries' models have in common, as far as it is used."""
-
-    dim = 3
-
-    def encode(self, texts: list[str]) -> Any:
-        return numpy.array(counts(list(texts)))
-
-    def embed(self, texts: list[str]) -> Any:
-        return (numpy.array(one) for one in counts(list(texts)))
-
-
-FAKES = {
-    "model2vec": SimpleNamespace(StaticModel=SimpleNamespace(from_pretrained=lambda name: FakeModel())),
-    "sentence_transformers": SimpleNamespace(SentenceTransformer=lambda name: FakeModel()),
-    "fastembed": SimpleNamespace(TextEmbedding=lambda model_name: FakeModel()),
-}
-KINDS: list[tuple[Any, str, str]] = [
-    (Model2VecEmbedder, "model2vec", "model2vec:some/model"),
-    (SentenceTransformerEmbedder, "sentence_transformers", "sentence-transformers:some/model"),
-    (FastEmbedEmbedder, "fastembed", "fastembed:some/model"),
-]
-each_library = pytest.mark.parametrize(("kind", "library", "name"), KINDS, ids=[name for _, name, _ in KINDS])
-
-
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, module in FAKES.items():
-        monkeypatch.setitem(sys.modules, name, module)
 
 
 def test_a_function_becomes_an_embedder() -> None:
@@ -102,50 +63,6 @@ def test_too_few_rows_are_said_to_be_so() -> None:
 def test_a_wrong_setting_is_refused(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=name):
         made(**{name: value})
-
-
-@each_library
-def test_a_missing_library_comes_with_its_line(
-    kind: Any, library: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ExtraMissing, match=rf"pip install '{library.replace('_', '-')}>=[\d.]+'$"):
-        kind("some/model", curves=CURVES)
-
-
-@each_library
-@pytest.mark.usefixtures("installed")
-def test_a_librarys_model_embeds(kind: Any, library: str, name: str) -> None:
-    embedder = kind("some/model", curves=CURVES)
-    assert (embedder.id, embedder.dim, embedder.embed("a b").tolist()) == (name, 3, [3, 1, 1])
-
-
-@each_library
-@pytest.mark.usefixtures("installed")
-def test_a_librarys_model_embeds_many(kind: Any, library: str, name: str) -> None:
-    assert kind("some/model", curves=CURVES).embed_many(["", "a b"]).tolist() == [[0, 0, 1], [3, 1, 1]]
-
-
-@pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("kind", [Model2VecEmbedder, SentenceTransformerEmbedder])
-def test_a_path_is_a_folder_of_a_model(kind: Any, tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    model.mkdir()
-    assert kind(model, curves=CURVES).id == kind(str(model), curves=CURVES).id
-
-
-def test_a_loaded_model_needs_a_name() -> None:
-    with pytest.raises(ConfigError, match="id"):
-        SentenceTransformerEmbedder(FakeModel(), curves=CURVES)
-
-
-def test_a_loaded_model_is_used_as_it_is() -> None:
-    assert SentenceTransformerEmbedder(FakeModel(), id="mine", curves=CURVES).dim == 3
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_folders_name_is_enough_of_an_id(tmp_path: Path) -> None:
-    assert Model2VecEmbedder(tmp_path / ".", curves=CURVES).id == f"model2vec:{tmp_path.name}"
 
 
 # --- what a cosine is worth
