@@ -21,6 +21,7 @@ MADE = {
     "claude_code.jsonl": "claude-code",
     "claude_code_ends.jsonl": "claude-code",
     "claude_code_branches.jsonl": "claude-code",
+    "claude_code_compacted.jsonl": "claude-code",
 }
 OF_MESSAGES = [name for name, reader in MADE.items() if reader != "claude-code"]
 of_messages = pytest.mark.parametrize("name", OF_MESSAGES)
