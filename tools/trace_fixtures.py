@@ -187,6 +187,48 @@ def openai_agents() -> list[Json]:
         return asyncio.run(run(server))
 
 
+MCP_SERVER = """
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("files")
+
+
+@server.tool(structured_output=False)
+def look(path: str) -> list[str]:
+    if path == "b.py":
+        raise FileNotFoundError(path)
+    return [f"{path} is empty"] if path == "a.py" else [f"{path} is empty", ""]
+
+
+server.run()
+"""
+
+
+def openai_agents_mcp() -> list[Json]:
+    """The same with a server of the Model Context Protocol; `openai-agents` 0.6.4 and `mcp` 1.30 write its JSON."""
+    from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
+    from agents.mcp import MCPServerStdio
+    from openai import AsyncOpenAI
+
+    async def run(server: ScriptedServer) -> list[Any]:
+        items = list[Any]()
+        script = Path(os.environ["HOME"], "server.py")
+        script.write_text(MCP_SERVER)
+        async with (
+            AsyncOpenAI(base_url=server.openai_url, api_key="none") as client,
+            MCPServerStdio({"command": sys.executable, "args": [str(script)]}) as files,
+        ):
+            agent = Agent(name="fixer", mcp_servers=[files], model=OpenAIResponsesModel(MODEL, client))
+            for task in TASKS:
+                given = [*items, {"role": "user", "content": task}]
+                result = await Runner.run(agent, given, run_config=RunConfig(tracing_disabled=True))
+                items = result.to_input_list()
+        return items
+
+    with ScriptedServer(in_turn) as server:
+        return asyncio.run(run(server))
+
+
 # --- Claude Code
 
 LOOK = "mcp__files__look"
@@ -360,6 +402,7 @@ MADE: dict[str, Callable[[], Iterable[Json]]] = {
     "openai_chat_langchain.json": langchain_chat,
     "openai_responses.json": openai_responses,
     "openai_agents.json": openai_agents,
+    "openai_agents_mcp.json": openai_agents_mcp,
     "anthropic.json": anthropic_messages,
     "claude_code.jsonl": claude_code,
     "claude_code_ends.jsonl": claude_code_ends,

@@ -17,6 +17,7 @@ MADE = {
     "openai_chat_langchain.json": "openai-chat",
     "openai_responses.json": "openai-responses",
     "openai_agents.json": "openai-responses",
+    "openai_agents_mcp.json": "openai-responses",
     "anthropic.json": "anthropic",
     "claude_code.jsonl": "claude-code",
     "claude_code_ends.jsonl": "claude-code",

@@ -11,8 +11,10 @@ from pydantic import ValidationError
 from reasonblocks.adapters import user_text
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types import JSON, Step, ToolResult, Usage
+from reasonblocks.util.json import evolve
 
 from ._files import Record
+from ._messages import decoded
 from ._run import MESSAGE_KEYS, Header, RecordedRun, Runs, messages_of, reason, with_messages
 
 Item: TypeAlias = "Mapping[str, Any]"
@@ -130,7 +132,7 @@ class StepList:
         """Add a tool's result to its step, with the tool's name."""
         at, name = self._callers.get(result.call_id, (len(self._steps) - 1, ""))
         if at >= 0:
-            self._results[at].append(replace(result, name=result.name or name))
+            self._results[at].append(evolve(decoded(result), name=result.name or name))
 
     def known(self, *, model: str = "") -> None:
         """Note the model, unless an earlier message has named one."""

@@ -24,7 +24,7 @@ from reasonblocks.types import JSON, Step, ToolResult, Usage
 from ._files import Record
 from ._groups import Groups
 from ._langchain import MessageData
-from ._messages import Asked, Message, message_of, objects, value_of
+from ._messages import Asked, Message, decoded, message_of, objects, value_of
 from ._run import Header, RecordedRun, Runs, contained, reason
 
 MODELS = ("llm", "chat_model")
@@ -278,11 +278,13 @@ def _result(node: _Node, outputs: JSON) -> ToolResult:
     call_id = _field(fields, "tool_call_id") or _field(value_of(node.extra), "tool_call_id")
     content = fields.get("content") if isinstance(fields, Mapping) and "content" in fields else output
     failed = node.error is not None or _field(fields, "status") == "error"
-    return ToolResult(
-        call_id=call_id if isinstance(call_id, str) else "",
-        name=node.name,
-        output=output_of(content) if node.error is None else _cause(node.error),
-        is_error=True if failed else None,
+    return decoded(
+        ToolResult(
+            call_id=call_id if isinstance(call_id, str) else "",
+            name=node.name,
+            output=output_of(content) if node.error is None else _cause(node.error),
+            is_error=True if failed else None,
+        )
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from reasonblocks.messages import first_text, langchain, plain
 from reasonblocks.messages.content import is_content, output_of, text_of
 from reasonblocks.types import JSON, ToolCall, ToolResult
-from reasonblocks.util.json import mended
+from reasonblocks.util.json import evolve, mended
 
 CALLS = ("tool_call", "tool_use")
 RESULTS = ("tool_call_response", "tool_result")
@@ -159,6 +159,15 @@ def recorded_output(output: object) -> str:
     """Return the text of a tool's recorded result, whose parts may be recorded as their JSON."""
     held = value_of(output)
     return output_of(held if is_content(held) else output)
+
+
+def decoded(result: ToolResult) -> ToolResult:
+    """Return a result with the text of its content, if its output is the JSON of that: some MCP clients write it so."""
+    held = value_of(result.output)
+    if not is_content(held):
+        return result
+    failed = isinstance(held, dict) and True in (held.get("isError"), held.get("is_error"))
+    return evolve(result, output=output_of(held), is_error=True if failed else result.is_error)
 
 
 def _text(value: object) -> str:
