@@ -15,8 +15,9 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -86,7 +87,7 @@ def anthropic_loop() -> None:
                         messages.append({"role": "user", "content": results})
 
 
-def langchain_agent() -> None:
+def langchain_agent(*callbacks: Any) -> None:
     model_class, tool = of("langchain_anthropic", "ChatAnthropic"), of("langchain_core.tools", "tool")("look")
     tool_error = of("langchain_core.tools", "ToolException")
 
@@ -104,7 +105,7 @@ def langchain_agent() -> None:
         agent = of("langchain.agents", "create_agent")(model, tools=[looking], name="fixer")
         found: list[Any] = []
         for task in TASKS:
-            found = agent.invoke({"messages": [*found, ("user", task)]})["messages"]
+            found = agent.invoke({"messages": [*found, ("user", task)]}, {"callbacks": [*callbacks]})["messages"]
 
 
 def langchain_openinference() -> None:
@@ -154,6 +155,107 @@ def autogen_openinference() -> None:
     autogen()
 
 
+def langfuse_langchain() -> None:
+    """An agent of LangChain under the handler of Langfuse."""
+    of("langfuse", "Langfuse")(
+        public_key="pk", secret_key="none", base_url="http://127.0.0.1:9", span_exporter=Nowhere()
+    )
+    langchain_agent(of("langfuse.langchain", "CallbackHandler")())
+
+
+def langfuse_openai() -> None:
+    """A loop on Langfuse's `openai` client, with observations of the agent and its tools."""
+    setting = {"public_key": "pk", "secret_key": "none", "base_url": "http://127.0.0.1:9"}
+    langfuse = of("langfuse", "Langfuse")(**setting, span_exporter=Nowhere())
+    tools = [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}]
+    messages: list[Any] = []
+    with ScriptedServer(in_turn) as server:
+        client = of("langfuse.openai", "OpenAI")(base_url=server.openai_url, api_key="none")
+        for task in TASKS:
+            messages.append({"role": "user", "content": task})
+            with langfuse.start_as_current_observation(name="fixer", as_type="agent", input=task) as agent:
+                while True:
+                    said = (
+                        client.chat.completions.create(model=MODEL, messages=messages, tools=tools).choices[0].message
+                    )
+                    messages.append(said.model_dump(exclude_none=True))
+                    for call in said.tool_calls or ():
+                        given = json.loads(call.function.arguments)
+                        with langfuse.start_as_current_observation(name="look", as_type="tool", input=given) as tool:
+                            output = looked(given)
+                            failed = {"level": "ERROR", "status_message": output} if "Error" in output else {}
+                            tool.update(output=output, **failed)
+                        messages.append({"role": "tool", "tool_call_id": call.id, "content": output})
+                    if not said.tool_calls:
+                        agent.update(output=said.content)
+                        break
+
+
+class Nowhere:
+    """An exporter of spans that keeps them here."""
+
+    def export(self, spans: Any) -> Any:
+        return of("opentelemetry.sdk.trace.export", "SpanExportResult").SUCCESS
+
+    def shutdown(self) -> None: ...
+
+    def force_flush(self, timeout_millis: int = 0) -> bool:
+        return True
+
+
+OBSERVATION = "langfuse.observation."
+
+
+def observations_of(spans: list[Any]) -> list[Json]:
+    """Return the spans that Langfuse made as the observations that its API returns, by the types of its own client.
+
+    No server of Langfuse runs here: the fields are those of `langfuse.api`, their values those of the spans.
+    """
+    observation = of("langfuse.api", "ObservationV2")
+    found: list[Json] = []
+    for span in spans:
+        held = {name.removeprefix(OBSERVATION): value for name, value in span.attributes.items()}
+        if "type" not in held:
+            continue
+        context = span.context
+        values = {
+            "id": f"{context.span_id:016x}",
+            "trace_id": f"{context.trace_id:032x}",
+            "parent_observation_id": f"{span.parent.span_id:016x}" if span.parent else None,
+            "start_time": datetime.fromtimestamp(span.start_time / 1e9, timezone.utc),
+            "end_time": datetime.fromtimestamp(span.end_time / 1e9, timezone.utc),
+            "project_id": "project",
+            "type": str(held["type"]).upper(),
+            "name": span.name,
+            "level": held.get("level", "DEFAULT"),
+            "status_message": held.get("status_message"),
+            "input": _parsed(held.get("input")),
+            "output": _parsed(held.get("output")),
+            "model": held.get("model.name"),
+            "usage_details": dict(_usage(_parsed(held.get("usage_details")) or {})),
+        }
+        found.append(json.loads(observation(**values).model_dump_json(by_alias=True, exclude_unset=True)))
+    return sorted(found, key=lambda item: str(item["startTime"]))
+
+
+def _usage(details: Json) -> Iterator[tuple[str, int]]:
+    """Yield the counts of tokens as the server of Langfuse has them: those of OpenAI without the parts of a whole."""
+    for whole, name in (("prompt_tokens", "input"), ("completion_tokens", "output")):
+        if whole in details:
+            parts = details[f"{whole}_details"] or {}
+            yield name, details[whole] - sum(parts.values())
+            yield from ((f"{name}_{part}", count) for part, count in parts.items())
+    yield from ((name, count) for name, count in details.items() if isinstance(count, int) and "_tokens" not in name)
+    yield from ((name, count) for name, count in details.items() if name.startswith("cache_"))
+
+
+def _parsed(value: Any) -> Any:
+    """Return the value of an attribute, which the server of Langfuse parses if it is JSON."""
+    with suppress(ValueError, TypeError):
+        return json.loads(value)
+    return value
+
+
 # --- files
 
 
@@ -164,6 +266,7 @@ class Made:
     run: Callable[[], None]
     packages: tuple[str, ...]
     variables: Mapping[str, str] = field(default_factory=dict)
+    write: Callable[[list[Any]], Any] = lambda spans: request_of(spans)
 
 
 MADE = {
@@ -194,6 +297,12 @@ DROPPED = re.compile(
     r"|llm\.invocation_parameters|gen_ai\.tool\.(definitions|json_schema)|gen_ai\.workflow\..+"
 )
 """Attributes that concern this machine, describe the tools, or repeat others, and that no reader needs."""
+MADE |= {
+    "langfuse_langchain.json": Made(
+        run=langfuse_langchain, packages=("langfuse", "langchain", "langgraph"), write=observations_of
+    ),
+    "langfuse_openai.json": Made(run=langfuse_openai, packages=("langfuse", "openai"), write=observations_of),
+}
 IDS = ("traceId", "spanId", "parentSpanId")
 TIMES = re.compile(r'("(?:\w+UnixNano)"): "(\d+)"')
 UUIDS = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -230,7 +339,10 @@ def scrubbed(text: str, home: str) -> str:
         text = text.replace(path, name)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1", re.sub(r"_[0-9a-f]{8}(?=\d{6}\b)|0x[0-9a-f]+", "_", text))
     uuids = {uuid: f"uuid-{at}" for at, uuid in enumerate(dict.fromkeys(UUIDS.findall(text)), 1)}
-    return SECONDS.sub("2026-01-01T00:00:00Z", UUIDS.sub(lambda found: uuids[found.group()], text))
+    seconds = {
+        time: f"2026-01-01T00:00:00.{rank:06}Z" for rank, time in enumerate(sorted(set(SECONDS.findall(text))), 1)
+    }
+    return SECONDS.sub(lambda found: seconds[found.group()], UUIDS.sub(lambda found: uuids[found.group()], text))
 
 
 def write(name: str) -> None:
@@ -241,7 +353,7 @@ def write(name: str) -> None:
         with recording() as spans:
             made.run()
         (FIXTURES / name).write_text(
-            scrubbed(json.dumps(request_of(spans), ensure_ascii=False), home) + "\n", encoding="utf-8"
+            scrubbed(json.dumps(made.write(spans), ensure_ascii=False), home) + "\n", encoding="utf-8"
         )
     sys.stdout.write(f"{name}: " + ", ".join(f"{package} {version(package)}" for package in made.packages) + "\n")
 

@@ -34,6 +34,8 @@ SPANS = {
     "openllmetry_langchain.json": Expected(output="FileNotFoundError: b.py", reasoning=""),
     "autogen_openai.json": Expected(output="b.py"),
     "autogen_openinference.json": Expected(output="b.py", reasoning=""),
+    "langfuse_langchain.json": Expected(output="FileNotFoundError: b.py"),
+    "langfuse_openai.json": Expected(output="FileNotFoundError: b.py", reasoning=""),
 }
 each = pytest.mark.parametrize("name", SPANS)
 

@@ -18,6 +18,7 @@ from ._claude_code import ClaudeCode
 from ._files import UNPACKED_BYTES, Progress, Record, files_in, os_reason, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
+from ._langfuse import LangfuseCsv, LangfuseObservations
 from ._langsmith import LangSmithRuns
 from ._logs import JsonlLog, Logs, is_event, logs_of
 from ._openai_chat import OpenAIChat
@@ -34,6 +35,8 @@ READERS: tuple[AnyReader, ...] = (
     Atif(),
     OtlpSpans(),
     LangSmithRuns(),
+    LangfuseObservations(),
+    LangfuseCsv(),
     LangChainMessages(),
     OpenAIChat(),
     OpenAIResponses(),
