@@ -2,7 +2,8 @@
 
 The shapes are those of OpenTelemetry (`parts`), of OpenInference (`message_content`), of LangChain (`args`), and of the
 providers' APIs: OpenAI's chat messages (`tool_calls[].function`), Anthropic's blocks (`tool_use`, `tool_result`), and
-those of Amazon Bedrock's Converse (`toolUse`, `toolResult`), which Strands records, too.
+those of Amazon Bedrock's Converse (`toolUse`, `toolResult`), which Strands records, too; then those of Vercel's AI SDK
+4 to 6 (`tool-call`, `tool-result`) and of pi 0.73 (`toolCall`, the role `toolResult`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from reasonblocks.messages.content import is_content, output_of, text_of
 from reasonblocks.types import JSON, ToolCall, ToolResult
 from reasonblocks.util.json import evolve, mended
 
-CALLS = ("tool_call", "tool_use")
-RESULTS = ("tool_call_response", "tool_result")
+CALLS = ("tool_call", "tool_use", "tool-call", "toolCall")
+RESULTS = ("tool_call_response", "tool_result", "tool-result")
 """Values of `type` of the parts of a message that are calls and results."""
+RESULT_ROLES = ("tool", "toolResult")
 THOUGHTS = {"reasoning": ("content", "reasoning", "text"), "thinking": ("thinking",)}
 """Values of `type` of the parts that are reasoning, and the fields that hold it."""
 
@@ -118,20 +120,26 @@ def _call(given: Mapping[str, Any]) -> ToolCall:
     function = call.get("function")
     named = function if isinstance(function, Mapping) else call
     arguments = next((named[name] for name in ("arguments", "input", "args") if name in named), None)
-    return ToolCall(id=_text(call.get("id")), name=_text(named.get("name")), arguments=arguments_of(arguments))
+    id, name = call.get("id") or call.get("toolCallId"), named.get("name") or named.get("toolName")
+    return ToolCall(id=_text(id), name=_text(name), arguments=arguments_of(arguments))
 
 
 def _results(item: Mapping[str, Any], content: object, role: str) -> Iterator[ToolResult]:
     answers = [part for part in objects(content) if part.get("type") in RESULTS]
     for part in answers:
-        output = next((part[name] for name in ("response", "result", "content") if name in part), None)
-        is_error = True if part.get("is_error") is True else None
-        yield _result(part.get("id") or part.get("tool_use_id"), output, is_error)
-    if role == "tool" and not answers:
-        yield _result(item.get("tool_call_id") or item.get("id"), content, None)
+        output = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
+        yield _result(part, output)
+    if role in RESULT_ROLES and not answers:
+        yield _result({"tool_use_id": item.get("tool_call_id"), **item}, content)
 
 
-def _result(call_id: object, output: object, is_error: bool | None) -> ToolResult:
+def _result(part: Mapping[str, Any], output: object) -> ToolResult:
+    failed = True in (part.get("is_error"), part.get("isError"))
+    if isinstance(output, Mapping) and output.keys() == {"type", "value"}:  # Vercel's
+        failed = failed or str(output["type"]).startswith("error")
+        output = output["value"]
+    call_id = next(filter(None, (part.get(name) for name in ("tool_use_id", "toolCallId", "id"))), None)
+    is_error = True if failed else None
     return ToolResult(call_id=_text(call_id), name="", output=recorded_output(output), is_error=is_error)
 
 

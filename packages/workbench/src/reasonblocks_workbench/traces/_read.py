@@ -12,6 +12,7 @@ from pathlib import Path
 from reasonblocks.exceptions import ConfigError, RecordError
 from reasonblocks.types import JSON
 
+from ._agents import Codex, MiniSwe, OtherMessages, Pi
 from ._anthropic import AnthropicMessages
 from ._atif import Atif
 from ._claude_code import ClaudeCode
@@ -41,7 +42,12 @@ READERS: tuple[AnyReader, ...] = (
     OpenAIChat(),
     OpenAIResponses(),
     AnthropicMessages(),
+    OtherMessages("ai-sdk", "messages of Vercel's AI SDK"),
+    OtherMessages("bedrock", "messages of Bedrock's Converse"),
     ClaudeCode(),
+    Codex(),
+    Pi(),
+    MiniSwe(),
 )
 """The readers of this library."""
 HEAD_RECORDS = 8
