@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -186,6 +187,48 @@ def openai_agents() -> list[Json]:
         return asyncio.run(run(server))
 
 
+MCP_SERVER = """
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("files")
+
+
+@server.tool(structured_output=False)
+def look(path: str) -> list[str]:
+    if path == "b.py":
+        raise FileNotFoundError(path)
+    return [f"{path} is empty"] if path == "a.py" else [f"{path} is empty", ""]
+
+
+server.run()
+"""
+
+
+def openai_agents_mcp() -> list[Json]:
+    """The same with a server of the Model Context Protocol; `openai-agents` 0.6.4 and `mcp` 1.30 write its JSON."""
+    from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
+    from agents.mcp import MCPServerStdio
+    from openai import AsyncOpenAI
+
+    async def run(server: ScriptedServer) -> list[Any]:
+        items = list[Any]()
+        script = Path(os.environ["HOME"], "server.py")
+        script.write_text(MCP_SERVER)
+        async with (
+            AsyncOpenAI(base_url=server.openai_url, api_key="none") as client,
+            MCPServerStdio({"command": sys.executable, "args": [str(script)]}) as files,
+        ):
+            agent = Agent(name="fixer", mcp_servers=[files], model=OpenAIResponsesModel(MODEL, client))
+            for task in TASKS:
+                given = [*items, {"role": "user", "content": task}]
+                result = await Runner.run(agent, given, run_config=RunConfig(tracing_disabled=True))
+                items = result.to_input_list()
+        return items
+
+    with ScriptedServer(in_turn) as server:
+        return asyncio.run(run(server))
+
+
 # --- Claude Code
 
 LOOK = "mcp__files__look"
@@ -291,6 +334,25 @@ def claude_code_ends() -> list[Json]:
     return list(reduced(claude_session(answer, (TASKS[0], "/compact", TASKS[1], "Break."))["session"]))
 
 
+def claude_code_compacted() -> list[Json]:
+    """A session that is compacted twice, and once more by itself, in the middle of a run whose context is full."""
+    full = Usage(input=3_000_000, output=1)
+
+    def answer(asked: Asked) -> Turn:
+        messages = asked.body["messages"]
+        new = takewhile(lambda message: message["role"] != "assistant", reversed(messages))
+        said = json.dumps(list(new))
+        name = re.search(r"Look at (\w\.py)\.", said)
+        if name is None or "tool_result" in said or "detailed summary" in said:
+            return Turn(text="Done.", usage=Usage(input=10, output=1))
+        calls = tuple(tool_call(f"{name[1]}-{number}", LOOK, {"path": name[1]}) for number in (1, 2))
+        usage = full if name[1] == "d.py" else Usage(input=10, output=1)
+        return Turn(text=f"I look at {name[1]}.", tool_calls=calls, usage=usage)
+
+    prompts = [name if name == "/compact" else f"Look at {name}.py." for name in "a b /compact c d /compact e".split()]
+    return list(reduced(claude_session(answer, prompts)["session"]))
+
+
 def claude_code_branches() -> list[Json]:
     """A session that is resumed at its first answer, so that its second prompt is on a branch that was left."""
 
@@ -305,7 +367,8 @@ def claude_code_branches() -> list[Json]:
 
 KEPT = frozenset(
     "type subtype uuid parentUuid logicalParentUuid isSidechain isMeta isCompactSummary isVisibleInTranscriptOnly "
-    "sessionId agentId promptId error isApiErrorMessage operation sourceToolAssistantUUID leafUuid version".split()
+    "compactMetadata sessionId agentId promptId error isApiErrorMessage operation sourceToolAssistantUUID leafUuid "
+    "version".split()
 )
 LEFT_OUT = re.compile(r"api-request.*|atis-latch|cost-state|last-prompt|mode|tools-used")
 """Types of lines of which a few come at times of their own, and which are no part of the conversation."""
@@ -339,10 +402,12 @@ MADE: dict[str, Callable[[], Iterable[Json]]] = {
     "openai_chat_langchain.json": langchain_chat,
     "openai_responses.json": openai_responses,
     "openai_agents.json": openai_agents,
+    "openai_agents_mcp.json": openai_agents_mcp,
     "anthropic.json": anthropic_messages,
     "claude_code.jsonl": claude_code,
     "claude_code_ends.jsonl": claude_code_ends,
     "claude_code_branches.jsonl": claude_code_branches,
+    "claude_code_compacted.jsonl": claude_code_compacted,
 }
 IDS = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\b(?:msg|resp|req|rs|fc|sig|chatcmpl)_[0-9a-z_-]+|\ba[0-9a-f]{16}\b"

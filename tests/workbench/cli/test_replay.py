@@ -367,3 +367,15 @@ def test_the_table_of_runs_counts_those_that_end_in_doubt(command: Command, writ
 def test_a_table_without_doubts_says_none(command: Command, write: Write) -> None:
     out = command("replay", write("a.jsonl", RUN)).out
     assert [line.split()[-1] for line in out.splitlines() if "ends in doubt" in line] == ["none"]
+
+
+def test_a_folder_is_replayed_as_one_and_its_unreadable_files_are_named_and_counted(
+    command: Command, write: Write, tmp_path: Path
+) -> None:
+    write("a.jsonl", RUN)
+    (tmp_path / "deeper").mkdir()
+    write("deeper/b.jsonl", looping())
+    write("deeper/notes.md", "# Notes")
+    done = command("replay", str(tmp_path))
+    assert "2, 15 steps, 1 malformed" in done.out
+    assert f"{tmp_path}/deeper/notes.md" in done.err

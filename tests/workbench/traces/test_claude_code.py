@@ -261,6 +261,34 @@ def test_a_conversation_goes_on_behind_a_compact_boundary(write: Write, chat: Tr
     assert [told(run) for run in chat.runs(write)] == [[("", "ok"), ("Done.", "")]]
 
 
+PRESERVED: dict[str, dict[str, object]] = {
+    "the preserved segment": {"compactMetadata": {"preservedSegment": {"headUuid": "s1", "tailUuid": "s1"}}},
+    "nothing": {},
+    "a line that follows": {"logicalParentUuid": "s4"},
+    "a line that is lost": {"logicalParentUuid": "gone"},
+}
+
+
+@pytest.mark.parametrize("named", PRESERVED)
+def test_a_conversation_goes_on_behind_every_compact_boundary(write: Write, chat: Transcript, named: str) -> None:
+    chat.prompt("one")
+    chat.says("first")
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None, "sessionId": "s"}
+    chat.lines.append({**boundary, "logicalParentUuid": None, **PRESERVED[named]})
+    chat.prompt("the summary", isCompactSummary=True)
+    chat.says("first, again")
+    chat.prompt("two")
+    chat.says("second")
+    assert [run.task for run in runs(write("a.jsonl", *chat.lines))] == ["one", "two"]
+
+
+def test_a_session_that_was_compacted_twice_keeps_its_steps() -> None:
+    found = runs(FIXTURES / "claude_code_compacted.jsonl")
+    assert [(run.task, [step.thought for step in run.steps]) for run in found] == [
+        (f"Look at {name}.", [f"I look at {name}.", "Done."]) for name in ("a.py", "b.py", "c.py", "d.py", "e.py")
+    ]
+
+
 def test_a_command_is_the_task_as_its_user_typed_it(write: Write, chat: Transcript) -> None:
     chat.prompt("<command-message>review</command-message>\n<command-name>/review</command-name>\n"
                 "<command-args>a.py now</command-args>")  # fmt: skip

@@ -385,3 +385,26 @@ def test_a_text_too_deep_to_be_read_does_not_hide_the_runs_after_it(write: Write
     asked = json.dumps(asks(dialect, "1"))
     deep = asked.replace('"hm"', '{"a":' * 900 + "1" + "}" * 900)
     assert isinstance(list(read_runs(write("a.jsonl", deep, asked)))[-1], RecordedRun)
+
+
+RESULTS: dict[str, tuple[object, str, bool | None]] = {
+    "a part": ({"type": "text", "text": "a", "annotations": None, "meta": None}, "a", None),
+    "parts": ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb", None),
+    "a result": ({"content": [{"type": "text", "text": "no"}], "isError": True}, "no", True),
+    "another value": ({"files": ["a"]}, '{"files": ["a"]}', None),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_json_of_an_mcp_servers_content_is_read_as_the_content(write: Write, name: str) -> None:
+    value, output, is_error = RESULTS[name]
+    call = {"id": "1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": json.dumps(value)},
+    ]
+    (run,) = read_runs(write("a.json", messages))
+    assert isinstance(run, RecordedRun)
+    (result,) = run.steps[0].tool_results
+    assert (result.output, result.is_error) == (output, is_error)

@@ -148,10 +148,6 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
     assert only_reason(str(tmp_path / "none")) == "no such file"
 
 
-def test_a_directory_is_said(tmp_path: Path) -> None:
-    assert "directory" in only_reason(str(tmp_path))
-
-
 def test_progress_ends_at_the_size_of_the_file(write: Write) -> None:
     path = write("a.jsonl", *[RUN] * 99)
     seen: list[int] = []

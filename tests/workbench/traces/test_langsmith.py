@@ -103,7 +103,7 @@ def test_openai_messages_and_their_usage_are_read(write: Write) -> None:
         Step(
             thought="I look.",
             tool_calls=(ToolCall(id="c", name="ls", arguments={"path": "."}),),
-            tool_results=(ToolResult(call_id="", name="ls", output="a.py"),),
+            tool_results=(ToolResult(call_id="c", name="ls", output="a.py"),),
         ),
         Step(thought="Done."),
     )

@@ -85,6 +85,7 @@ NEAR = {
     "langchain": [{"type": "human", "content": "x"}],
     "atif": {"schema_version": "ATIF-v1.4"},
     "langsmith": {"run_type": "llm"},
+    "langfuse": {"type": "GENERATION", "id": "a"},
     "otlp": {"resourceLogs": []},
 }
 

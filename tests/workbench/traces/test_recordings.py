@@ -17,10 +17,12 @@ MADE = {
     "openai_chat_langchain.json": "openai-chat",
     "openai_responses.json": "openai-responses",
     "openai_agents.json": "openai-responses",
+    "openai_agents_mcp.json": "openai-responses",
     "anthropic.json": "anthropic",
     "claude_code.jsonl": "claude-code",
     "claude_code_ends.jsonl": "claude-code",
     "claude_code_branches.jsonl": "claude-code",
+    "claude_code_compacted.jsonl": "claude-code",
 }
 OF_MESSAGES = [name for name, reader in MADE.items() if reader != "claude-code"]
 of_messages = pytest.mark.parametrize("name", OF_MESSAGES)

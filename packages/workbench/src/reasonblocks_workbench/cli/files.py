@@ -94,9 +94,11 @@ def _progress(bar: Bar, seen: Counter[str], offset: int, at: int) -> None:
 
 
 def size(path: str | os.PathLike[str]) -> int:
-    """Return the file's size in bytes, 0 without a file."""
+    """Return the size in bytes of a file, or of all files in a folder; 0 without a file."""
+    from ..traces import files_in
+
     with suppress(OSError):
-        return Path(path).stat().st_size
+        return sum(Path(file).stat().st_size for file in files_in(path))
     return 0
 
 

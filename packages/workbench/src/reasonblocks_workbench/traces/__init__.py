@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ._files import UNPACKED_BYTES, UNPACKED_VARIABLE, Record, read_records
+from ._files import UNPACKED_BYTES, UNPACKED_VARIABLE, Record, files_in, read_records
 from ._logs import RunLog
 from ._read import READERS, installed_readers, read_logs, read_runs
 from ._run import FileReader, Reader, RecordedRun
 
 __all__ = [
     "READERS", "UNPACKED_BYTES", "UNPACKED_VARIABLE", "FileReader", "Reader", "Record", "RecordedRun", "RunLog",
-    "installed_readers", "read_logs", "read_records", "read_runs",
+    "files_in", "installed_readers", "read_logs", "read_records", "read_runs",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reasonblocks.exceptions import RecordError
-from reasonblocks.messages import anthropic, first_text
+from reasonblocks.messages import anthropic, first_text, get
 
 from ._files import Record
 
@@ -19,6 +19,7 @@ SAID = ("user", "assistant")
 """The types of the lines that hold a message."""
 NOT_PROMPTS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 """Marks of user messages that the CLI itself writes."""
+BOUNDARY = "compact_boundary"
 OF_ALL = ("isSidechain", "agentId")
 KEPT = (*OF_ALL, *NOT_PROMPTS, "type", "message", "promptId", "error", "isApiErrorMessage")
 """The fields of a line that are kept: a whole transcript is held in memory, since its end decides its branch."""
@@ -82,13 +83,23 @@ def line_of(file: str, record: Record) -> Line | RecordError | None:
 
 
 def _parent(value: Mapping[str, Any]) -> str | None:
-    """Return the uuid of the line before; that of a compacted conversation's first line is its `logicalParentUuid`."""
+    """Return the uuid of the line before.
+
+    That of a compacted conversation's first line is its `logicalParentUuid`, or else the last of the messages that the
+    compaction preserved.
+    """
     named = first_text(value, "parentUuid", "logicalParentUuid")
+    if value.get("subtype") == BOUNDARY:
+        kept = get(get(value, "compactMetadata"), "preservedSegment")
+        return named or (first_text(kept, "tailUuid") if isinstance(kept, Mapping) else None) or ""
     return None if named is None and "parentUuid" in value and value["parentUuid"] is None else named or ""
 
 
 def newest_branch(lines: Sequence[Line]) -> list[Line]:
     """Return the messages of the branch that ends with the newest message, in the order of the file.
+
+    Messages that a compaction preserved may be repeated behind its boundary, which then names a line that follows it:
+    the branch goes on with the line before the boundary.
 
     The tools of one answer run side by side, so that each result has the line of its own call as its parent, and the
     next answer only one of them. So the branch has all lines of an answer, and the results of all its calls. A line
@@ -102,7 +113,8 @@ def newest_branch(lines: Sequence[Line]) -> list[Line]:
     while at >= 0 and at not in branch:
         branch.add(at)
         parent = lines[at].parent
-        at = -1 if parent is None else places.get(parent, at - 1)
+        before = -1 if parent is None else places.get(parent, at - 1)
+        at = at - 1 if before in branch else before
     _add_siblings(lines, said, places, branch)
     return [lines[at] for at in said if at in branch]
 

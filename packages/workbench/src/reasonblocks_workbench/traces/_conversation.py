@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -10,18 +11,22 @@ from pydantic import ValidationError
 
 from reasonblocks.adapters import user_text
 from reasonblocks.exceptions import RecordError
+from reasonblocks.messages.content import KINDS, TEXTS, UNTYPED
 from reasonblocks.types import JSON, Step, ToolResult, Usage
 
 from ._files import Record
+from ._messages import decoded
 from ._run import MESSAGE_KEYS, Header, RecordedRun, Runs, messages_of, reason, with_messages
 
 Item: TypeAlias = "Mapping[str, Any]"
 """A message, an item of a conversation, or an answer as its API returns it."""
-Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic"]
+Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "ai-sdk", "bedrock"]
 
 # --- the dialect
 
-FOREIGN = frozenset({"steps", "event", "run_type", "resourceSpans", "schema_version", "sessionId"})
+FOREIGN = frozenset(
+    "steps event run_type resourceSpans schema_version sessionId trajectory_format payload parentId".split()
+)
 """Keys of other formats' records, which may hold messages, too."""
 CHAT_FIELDS = ("tool_calls", "function_call", "refusal", "reasoning_content")
 CHAT_ROLES = ("tool", "function")
@@ -31,8 +36,11 @@ PARTS: Mapping[str, Dialect] = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), "openai-responses"),
     **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"), "anthropic"),
     **dict.fromkeys(("image", "document", "web_search_tool_result"), "anthropic"),
+    **dict.fromkeys(("tool-call", "tool-result"), "ai-sdk"),
 }
 """The types of content parts that only one dialect has."""
+BEDROCK = frozenset({"toolUse", "toolResult", "reasoningContent"})
+"""The only keys of parts without a type that Bedrock's Converse has."""
 
 
 def dialect_of(value: JSON) -> Dialect | None:
@@ -68,14 +76,18 @@ def _evidence(item: JSON) -> Dialect | None:
 
 def _evidence_of_message(message: Mapping[str, JSON]) -> Dialect | None:
     content, typed = message.get("content"), message.get("type") == "message"
+    parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, dict)]
+    kinds = [kind for part in parts if isinstance(kind := part.get("type"), str)]
+    if any("type" not in part and BEDROCK & part.keys() for part in parts):
+        return "bedrock"
+    if any(kind in PARTS and PARTS[kind] == "ai-sdk" for kind in kinds):
+        return "ai-sdk"
     if message["role"] in CHAT_ROLES or any(name in message for name in CHAT_FIELDS):
         return "openai-chat"
     if "stop_reason" in message:
         return "anthropic"
     if typed and isinstance(content, str):
         return "openai-responses"
-    parts = content if isinstance(content, list) else []
-    kinds = [kind for part in parts if isinstance(part, dict) and isinstance(kind := part.get("type"), str)]
     return next((PARTS[kind] for kind in kinds if kind in PARTS), None)
 
 
@@ -130,11 +142,16 @@ class StepList:
         """Add a tool's result to its step, with the tool's name."""
         at, name = self._callers.get(result.call_id, (len(self._steps) - 1, ""))
         if at >= 0:
-            self._results[at].append(replace(result, name=result.name or name))
+            self._results[at].append(replace(decoded(result), name=result.name or name))
 
     def known(self, *, model: str = "") -> None:
         """Note the model, unless an earlier message has named one."""
         self.model = self.model or model
+
+    def mapped(self, change: Callable[[ToolResult], ToolResult]) -> StepList:
+        """Return the list itself, with its results changed."""
+        self._results = [list(map(change, results)) for results in self._results]
+        return self
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -164,7 +181,7 @@ def read_conversations(file: str, records: Iterable[Record | RecordError], read_
         if isinstance(record, Record):
             yield from _joined(file, together, read_items)
             together = []
-            yield _run(file, record.line, record.value, read_items)
+            yield from _read(file, record.line, record.value, read_items)
         else:
             yield record
     yield from _joined(file, together, read_items)
@@ -182,7 +199,35 @@ ANSWERS = ("choices", "output")
 
 def _joined(file: str, records: list[Record], read_items: ReadItems) -> Iterator[RecordedRun | RecordError]:
     if records:
-        yield _run(file, records[0].line, [record.value for record in records], read_items)
+        yield from _read(file, records[0].line, [record.value for record in records], read_items)
+
+
+def _read(file: str, line: int, value: JSON, read_items: ReadItems) -> Iterator[RecordedRun | RecordError]:
+    """Yield the run of a record, and an error if some of its blocks were not understood."""
+    yield _run(file, line, value, read_items)
+    kinds = Counter(map(_kind, blocks := _blocks(value)))
+    unknown = {kind: count for kind, count in kinds.items() if kind not in UNDERSTOOD}
+    if unknown:
+        named = ", ".join(map(repr, list(unknown)[:KINDS_NAMED]))
+        reason = f"{sum(unknown.values()):,} of {len(blocks):,} blocks were not understood (such as {named})"
+        yield RecordError(file, line, f"{reason}; the run lacks them: choose another --format if it has one")
+
+
+KINDS_NAMED = 3
+UNDERSTOOD = frozenset(
+    {*PARTS, *TEXTS, *KINDS, *UNTYPED, *BEDROCK, "redacted_thinking", "reasoning", "text", "cachePoint", "cache_point"}
+)
+"""Types of blocks that are read, or known to hold nothing that is; of a block without a type, its only key."""
+
+
+def _blocks(value: JSON) -> list[dict[str, JSON]]:
+    contents = [item.get("content") for item in messages_of(value) or () if isinstance(item, dict)]
+    return [part for content in contents if isinstance(content, list) for part in content if isinstance(part, dict)]
+
+
+def _kind(part: dict[str, JSON]) -> str:
+    kind = part.get("type")
+    return kind if isinstance(kind, str) else next(iter(part)) if len(part) == 1 else ", ".join(part)
 
 
 def _run(file: str, line: int, value: JSON, read_items: ReadItems) -> RecordedRun | RecordError:

@@ -128,6 +128,18 @@ def read_records(
         yield RecordError(name, None, os_reason(error))
 
 
+def files_in(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the path itself, or of a folder all files in it and in its folders, by name; hidden ones are left out."""
+    if not os.path.isdir(path):
+        yield os.fspath(path)
+        return
+    with os.scandir(path) as found:
+        entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_file() or not entry.is_symlink():  # a link to a folder may lead back
+            yield from files_in(entry.path)
+
+
 def _unpacked(raw: BufferedReader) -> gzip.GzipFile | BufferedReader:
     return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == GZIP_MAGIC else raw
 

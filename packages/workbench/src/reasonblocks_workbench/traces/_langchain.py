@@ -11,10 +11,11 @@ from pydantic import BaseModel, Field, ValidationError
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages import langchain
 from reasonblocks.messages.content import text_of
-from reasonblocks.types import JSON
+from reasonblocks.types import JSON, Step
 
 from ._conversation import UserTexts
 from ._files import Record
+from ._messages import decoded
 from ._run import Header, RecordedRun, Runs, messages_of, reason, run_by_run, with_messages
 
 
@@ -99,10 +100,7 @@ def _run(file: str, record: Record) -> RecordedRun | RecordError:
     except ValidationError as error:
         return RecordError(file, record.line, reason(error))
     exchanges = _exchanges(run.messages)
-    steps = tuple(
-        replace(langchain.answer_of(exchange.answer, exchange.results), user_text=exchange.user_text)
-        for exchange in exchanges
-    )
+    steps = tuple(map(_step, exchanges))
     usages = tuple(langchain.usage_of(exchange.answer) for exchange in exchanges)
     known = {"task": run.task or _task(run.messages), "model": run.model or _model(run.messages)}
     return run.model_copy(update=known).recorded(file, record.line, steps, usages)
@@ -115,6 +113,11 @@ class _Exchange:
     answer: MessageData
     user_text: str
     results: list[MessageData] = field(default_factory=list)
+
+
+def _step(exchange: _Exchange) -> Step:
+    step = langchain.answer_of(exchange.answer, exchange.results)
+    return replace(step, tool_results=tuple(map(decoded, step.tool_results)), user_text=exchange.user_text)
 
 
 def _exchanges(messages: list[_Message]) -> list[_Exchange]:

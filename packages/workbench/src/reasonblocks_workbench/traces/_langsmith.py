@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from reasonblocks.types import JSON, Step, ToolResult, Usage
 from ._files import Record
 from ._groups import Groups
 from ._langchain import MessageData
-from ._messages import Asked, Message, message_of, objects, value_of
+from ._messages import Asked, Message, decoded, message_of, objects, value_of
 from ._run import Header, RecordedRun, Runs, contained, reason
 
 MODELS = ("llm", "chat_model")
@@ -51,6 +51,7 @@ class _Node(BaseModel):
     inputs: Any = None  # an object; in some exports its JSON
     outputs: Any = None
     extra: Any = None
+    usage_metadata: Any = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
@@ -110,20 +111,25 @@ class LangSmithRuns:
         return "no 'trace_id' or 'dotted_order'" if "run_type" in _first(value) else None
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
-        traces: Groups[_Trace] = Groups()
-        for record in records:
-            if isinstance(record, RecordError):
-                yield record
+        return read_nodes(file, records, _nodes)
+
+
+def read_nodes(file: str, records: Iterable[Record | RecordError], nodes: Callable[[JSON], Iterator[JSON]]) -> Runs:
+    """Yield the run of each trace; `nodes` yields those of a record, as LangSmith exports them."""
+    traces: Groups[_Trace] = Groups()
+    for record in records:
+        if isinstance(record, RecordError):
+            yield record
+            continue
+        for value in nodes(record.value):
+            node = _read(file, record.line, value)
+            if isinstance(node, RecordError):
+                yield node
                 continue
-            for value in _nodes(record.value):
-                node = _read(file, record.line, value)
-                if isinstance(node, RecordError):
-                    yield node
-                    continue
-                key, known, task = node
-                traces.find_or_add(key, partial(_Trace, id=key, line=record.line)).add(known, task)
-            yield from (_run(file, trace) for trace in traces.due())
-        yield from (_run(file, trace) for trace in traces.rest())
+            key, known, task = node
+            traces.find_or_add(key, partial(_Trace, id=key, line=record.line)).add(known, task)
+        yield from (_run(file, trace) for trace in traces.due())
+    yield from (_run(file, trace) for trace in traces.rest())
 
 
 def _first(value: JSON) -> Mapping[str, Any]:
@@ -239,10 +245,14 @@ def _usage(node: _Node, outputs: JSON, data: MessageData | None) -> Usage:
     """Return the tokens that the message counts, else the outputs, else LangSmith itself."""
     held = outputs if isinstance(outputs, dict) else {}
     nothing = Usage()
-    for counts in (langchain.usage_of(data) if data else nothing, *_counts(held)):
+    for counts in (langchain.usage_of(data) if data else nothing, *_counts({**held, **_own_counts(node)})):
         if counts != nothing:
             return counts
     return Usage(input=node.prompt_tokens, output=node.completion_tokens)
+
+
+def _own_counts(node: _Node) -> Mapping[str, Any]:
+    return {} if node.usage_metadata is None else {"usage_metadata": node.usage_metadata}
 
 
 def _counts(outputs: Mapping[str, Any]) -> Iterator[Usage]:
@@ -254,6 +264,7 @@ def _counts(outputs: Mapping[str, Any]) -> Iterator[Usage]:
             output=first_int(counts, "output_tokens", "completion_tokens"),
             cache_read=first_int(details, "cache_read", "cached_tokens"),
             cache_write=first_int(details, "cache_creation"),
+            reasoning=first_int(_field(counts, "output_token_details"), "reasoning"),
         )
 
 
@@ -278,11 +289,13 @@ def _result(node: _Node, outputs: JSON) -> ToolResult:
     call_id = _field(fields, "tool_call_id") or _field(value_of(node.extra), "tool_call_id")
     content = fields.get("content") if isinstance(fields, Mapping) and "content" in fields else output
     failed = node.error is not None or _field(fields, "status") == "error"
-    return ToolResult(
-        call_id=call_id if isinstance(call_id, str) else "",
-        name=node.name,
-        output=output_of(content) if node.error is None else _cause(node.error),
-        is_error=True if failed else None,
+    return decoded(
+        ToolResult(
+            call_id=call_id if isinstance(call_id, str) else "",
+            name=node.name,
+            output=output_of(content) if node.error is None else _cause(node.error),
+            is_error=True if failed else None,
+        )
     )
 
 
@@ -344,14 +357,21 @@ def _below(nodes: Mapping[str, _Known]) -> set[str]:
 
 
 def _steps(calls: Sequence[_Known], tools: Sequence[_Known]) -> tuple[Step, ...]:
-    """Return the steps with their results: a tool's belongs to the call of its id, else to the newest before it."""
+    """Return the steps with their results: a tool's belongs to the call of its id, else to the newest
+    before it, as that of the first call of its name."""
     asked, orders = Asked(call.answer.tool_calls for call in calls if call.answer), [call.order for call in calls]
     results: list[list[ToolResult]] = [[] for _ in calls]
+    waiting = [list(call.answer.tool_calls) if call.answer else [] for call in calls]
     for tool in tools:
         assert tool.result is not None
         newest = max(0, bisect_right(orders, tool.order) - 1)
         owner = asked.find(tool.result.call_id, newest)
-        results[owner[0] if owner else newest].append(tool.result)
+        at = owner[0] if owner else newest
+        named = (made for made in waiting[at] if made.id == tool.result.call_id or made.name == tool.result.name)
+        made = owner[1] if owner else next(named, None)
+        if made in waiting[at]:
+            waiting[at].remove(made)
+        results[at].append(replace(tool.result, call_id=made.id) if made else tool.result)
     return tuple(
         Step(
             thought=call.answer.thought,
@@ -367,24 +387,26 @@ def _steps(calls: Sequence[_Known], tools: Sequence[_Known]) -> tuple[Step, ...]
 
 def _task(inputs: JSON) -> str:
     """Return the first text of a user in a node's inputs, or their only text."""
-    if not isinstance(inputs, dict):
-        return inputs if isinstance(inputs, str) else ""
+    if isinstance(inputs, str):
+        return inputs
+    if text := _new_text(inputs):
+        return text  # the messages of a conversation that goes on begin with those of earlier runs
     for item in _given(inputs):
         role, text = _said(item)
         if role in ("human", "user") and text:
             return text
-    return first_text(inputs, "input", "question", "query", "task", "prompt") or ""
+    return first_text(inputs if isinstance(inputs, dict) else {}, "input", "question", "query", "task", "prompt") or ""
 
 
 def _new_text(inputs: JSON) -> str:
     """Return what the user said after the newest answer in a model call's inputs; "" if they have no answer."""
-    said = (_said(item) for item in reversed(_given(inputs) if isinstance(inputs, dict) else ()))
+    said = (_said(item) for item in reversed(_given(inputs)))
     return new_user_text({"role": role, "content": text} for role, text in said)
 
 
-def _given(inputs: Mapping[str, Any]) -> list[Any]:
+def _given(inputs: JSON) -> list[Any]:
     """Return the messages in a node's inputs."""
-    given = inputs.get("messages")
+    given = inputs.get("messages") if isinstance(inputs, Mapping) else inputs
     if isinstance(given, list) and given and isinstance(given[0], list) and not _is_pair(given[0]):
         given = given[0]  # a list a prompt
     return given if isinstance(given, list) else []

@@ -1,7 +1,9 @@
 """Reads one message of a model, a user or a tool, in any shape in which a tracing tool records it.
 
 The shapes are those of OpenTelemetry (`parts`), of OpenInference (`message_content`), of LangChain (`args`), and of the
-providers' APIs: OpenAI's chat messages (`tool_calls[].function`) and Anthropic's blocks (`tool_use`, `tool_result`).
+providers' APIs: OpenAI's chat messages (`tool_calls[].function`), Anthropic's blocks (`tool_use`, `tool_result`), and
+those of Amazon Bedrock's Converse (`toolUse`, `toolResult`), which Strands records, too; then those of Vercel's AI SDK
+4 to 6 (`tool-call`, `tool-result`) and of pi 0.73 (`toolCall`, the role `toolResult`).
 """
 
 from __future__ import annotations
@@ -9,31 +11,32 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from reasonblocks.messages import first_text, plain
+from reasonblocks.messages import first_text, langchain, plain
 from reasonblocks.messages.content import is_content, output_of, text_of
-from reasonblocks.types import JSON, ToolCall
+from reasonblocks.types import JSON, ToolCall, ToolResult
 from reasonblocks.util.json import mended
 
-CALLS = ("tool_call", "tool_use")
-RESULTS = ("tool_call_response", "tool_result")
+CALLS = ("tool_call", "tool_use", "tool-call", "toolCall")
+RESULTS = ("tool_call_response", "tool_result", "tool-result")
 """Values of `type` of the parts of a message that are calls and results."""
+RESULT_ROLES = ("tool", "toolResult")
 THOUGHTS = {"reasoning": ("content", "reasoning", "text"), "thinking": ("thinking",)}
 """Values of `type` of the parts that are reasoning, and the fields that hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message: its texts, its calls, and the results in it, as (call id, output)."""
+    """One message: its texts, its calls, and the results in it, which name no tool."""
 
     role: str
     text: str = ""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
-    results: tuple[tuple[str, str], ...] = ()
+    results: tuple[ToolResult, ...] = ()
 
 
 class Asked:
@@ -90,8 +93,19 @@ def message_of(item: Mapping[str, Any], role: str = "assistant") -> Message:
 
 
 def _inner(part: Any) -> Any:
-    held = part.get("message_content") if isinstance(part, Mapping) else None
-    return held if isinstance(held, Mapping) else part
+    """Return a part as a block with a `type`, as Anthropic's are."""
+    if not isinstance(part, Mapping):
+        return part
+    if isinstance(held := part.get("message_content"), Mapping):
+        return {**part, **held}  # a call is beside the content
+    if isinstance(held := part.get("toolUse"), Mapping):
+        return {**held, "type": "tool_use", "id": held.get("toolUseId")}
+    if isinstance(held := part.get("toolResult"), Mapping):
+        error = {"is_error": held.get("status") == "error"}
+        return {**error, "type": "tool_result", "tool_use_id": held.get("toolUseId"), "content": held.get("content")}
+    held = part.get("reasoningContent") or (part.get("content") if part.get("type") == "reasoningContent" else None)
+    text = held.get("reasoningText") if isinstance(held, Mapping) else None
+    return {"type": "thinking", "thinking": text.get("text")} if isinstance(text, Mapping) else part
 
 
 def _thought(part: Mapping[str, Any]) -> str:
@@ -106,22 +120,62 @@ def _call(given: Mapping[str, Any]) -> ToolCall:
     function = call.get("function")
     named = function if isinstance(function, Mapping) else call
     arguments = next((named[name] for name in ("arguments", "input", "args") if name in named), None)
-    return ToolCall(id=_text(call.get("id")), name=_text(named.get("name")), arguments=arguments_of(arguments))
+    id, name = call.get("id") or call.get("toolCallId"), named.get("name") or named.get("toolName")
+    return ToolCall(id=_text(id), name=_text(name), arguments=arguments_of(arguments))
 
 
-def _results(item: Mapping[str, Any], content: object, role: str) -> Iterator[tuple[str, str]]:
+def _results(item: Mapping[str, Any], content: object, role: str) -> Iterator[ToolResult]:
     answers = [part for part in objects(content) if part.get("type") in RESULTS]
     for part in answers:
-        output = next((part[name] for name in ("response", "result", "content") if name in part), None)
-        yield _text(part.get("id") or part.get("tool_use_id")), recorded_output(output)
-    if role == "tool" and not answers:
-        yield _text(item.get("tool_call_id") or item.get("id")), recorded_output(content)
+        output = next((part[name] for name in ("response", "result", "output", "content") if name in part), None)
+        yield _result(part, output)
+    if role in RESULT_ROLES and not answers:
+        yield _result({"tool_use_id": item.get("tool_call_id"), **item}, content)
+
+
+def _result(part: Mapping[str, Any], output: object) -> ToolResult:
+    failed = True in (part.get("is_error"), part.get("isError"))
+    if isinstance(output, Mapping) and output.keys() == {"type", "value"}:  # Vercel's
+        failed = failed or str(output["type"]).startswith("error")
+        output = output["value"]
+    call_id = next(filter(None, (part.get(name) for name in ("tool_use_id", "toolCallId", "id"))), None)
+    is_error = True if failed else None
+    return ToolResult(call_id=_text(call_id), name="", output=recorded_output(output), is_error=is_error)
+
+
+HELD = ("output", "update", "messages", "data", "kwargs")
+"""The fields in which LangChain's tracers record a message: a tool's output, the update of a `Command` and the messages
+in it, and the message's own fields, as `messages_to_dict` writes them, or the arguments of its constructor.
+"""
+
+
+def tool_message(output: JSON) -> Mapping[str, Any] | None:
+    """Return the fields of LangChain's `ToolMessage` in a tool's recorded output; None if it is something else."""
+    held: Any = output
+    for _ in HELD:
+        if isinstance(held, list) and held:
+            held = held[-1]
+        if not isinstance(held, Mapping):
+            return None
+        if held.get("type") in langchain.RESULTS and "content" in held:
+            return held
+        held = next((held[name] for name in HELD if isinstance(held.get(name), (Mapping, list))), None)
+    return None
 
 
 def recorded_output(output: object) -> str:
     """Return the text of a tool's recorded result, whose parts may be recorded as their JSON."""
     held = value_of(output)
     return output_of(held if is_content(held) else output)
+
+
+def decoded(result: ToolResult) -> ToolResult:
+    """Return a result with the text of its content, if its output is the JSON of that: some MCP clients write it so."""
+    held = value_of(result.output)
+    if not is_content(held):
+        return result
+    failed = isinstance(held, dict) and True in (held.get("isError"), held.get("is_error"))
+    return replace(result, output=output_of(held), is_error=True if failed else result.is_error)
 
 
 def _text(value: object) -> str:

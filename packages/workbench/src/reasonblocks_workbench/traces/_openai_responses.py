@@ -29,10 +29,10 @@ class OpenAIResponses:
         return dialect_of(value) == self.name
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
-        return read_conversations(file, records, _steps)
+        return read_conversations(file, records, steps_of)
 
 
-def _steps(items: Iterable[Item]) -> StepList:
+def steps_of(items: Iterable[Item]) -> StepList:
     found = StepList()
     for part in _parts(items):
         if isinstance(part, list):

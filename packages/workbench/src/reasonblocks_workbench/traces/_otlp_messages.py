@@ -8,12 +8,16 @@ OpenLLMetry's attributes (`gen_ai.completion.0.content`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from reasonblocks.messages import first_text, langchain
 
 from ._messages import Message, message_of, objects, value_of
 
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
+VALUE = "output.value"
+"""The output as the framework has it, in OpenInference."""
 CHOICE = "gen_ai.choice"
 ROLES = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 """Roles of the older span events."""
@@ -35,12 +39,48 @@ class Messages:
 
 
 def messages_in(attributes: Attributes, events: Sequence[tuple[str, Attributes]]) -> Messages:
-    """Return a span's messages: those of the current conventions, else of the older ones."""
-    for holder in (attributes, *(held for _, held in events)):
-        if INPUT in holder or OUTPUT in holder:
-            return Messages(given=_read(holder.get(INPUT)), returned=_read(holder.get(OUTPUT)))
-    found = Messages(given=_flat(attributes, FLAT_INPUTS), returned=_flat(attributes, FLAT_OUTPUTS))
+    """Return a span's messages: those of the current conventions, else of the older ones.
+
+    Those of the current conventions may be in several events, one for the given and one for the returned messages.
+    """
+    holders = (attributes, *(held for _, held in events))
+    given, returned = (next((held[name] for held in holders if name in held), None) for name in (INPUT, OUTPUT))
+    if given is not None or returned is not None:
+        return Messages(given=_read(given), returned=_read(returned))
+    answers = _flat(attributes, FLAT_OUTPUTS)
+    found = Messages(given=_flat(attributes, FLAT_INPUTS), returned=_completed(answers, attributes.get(VALUE)))
     return found if found.given or found.returned else _of_events(events)
+
+
+def _completed(answers: tuple[Message, ...], output: object) -> tuple[Message, ...]:
+    """Return an answer with the texts that OpenInference records only in the framework's own output.
+
+    AutoGen calls the text beside a call its `thought`; of LangChain's messages, reasoning is left out.
+    """
+    if (
+        len(answers) != 1
+        or (answers[0].text and answers[0].reasoning)
+        or not isinstance(value := value_of(output), dict)
+    ):
+        return answers
+    (answer,) = answers
+    return (
+        replace(
+            answer,
+            text=answer.text or first_text(value, "thought") or "",
+            reasoning=answer.reasoning or langchain.reasoning_of(_generated(value)),
+        ),
+    )
+
+
+def _generated(output: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of the message in an output of LangChain's tracers; {} without one."""
+    held: Any = output.get("generations")
+    while isinstance(held, list) and held:
+        held = held[0]
+    for name in ("message", "kwargs"):
+        held = held.get(name) if isinstance(held, Mapping) else None
+    return held if isinstance(held, Mapping) else {}
 
 
 def _read(given: object) -> tuple[Message, ...]:
@@ -100,7 +140,8 @@ def _of_events(events: Sequence[tuple[str, Attributes]]) -> Messages:
         elif name == CHOICE:
             body = _opened(attributes)
             inner = body.get("message")
-            returned.append(message_of({**body, **inner} if isinstance(inner, dict) else body))
+            held = inner if isinstance(inner, dict) else {} if inner is None else {"content": inner}
+            returned.append(message_of({**body, **held}))
         elif name in CONTENT_EVENTS:
             read = _read(attributes.get(CONTENT_EVENTS[name]))
             (given if name.endswith("prompt") else returned).extend(read)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from reasonblocks.exceptions import ConfigError, RecordError
 from reasonblocks.types import JSON
 
+from ._agents import Codex, MiniSwe, OtherMessages, Pi
 from ._anthropic import AnthropicMessages
 from ._atif import Atif
 from ._claude_code import ClaudeCode
-from ._files import UNPACKED_BYTES, Progress, Record, read_records
+from ._files import UNPACKED_BYTES, Progress, Record, files_in, os_reason, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
+from ._langfuse import LangfuseCsv, LangfuseObservations
 from ._langsmith import LangSmithRuns
 from ._logs import JsonlLog, Logs, is_event, logs_of
 from ._openai_chat import OpenAIChat
@@ -33,11 +36,18 @@ READERS: tuple[AnyReader, ...] = (
     Atif(),
     OtlpSpans(),
     LangSmithRuns(),
+    LangfuseObservations(),
+    LangfuseCsv(),
     LangChainMessages(),
     OpenAIChat(),
     OpenAIResponses(),
     AnthropicMessages(),
+    OtherMessages("ai-sdk", "messages of Vercel's AI SDK"),
+    OtherMessages("bedrock", "messages of Bedrock's Converse"),
     ClaudeCode(),
+    Codex(),
+    Pi(),
+    MiniSwe(),
 )
 """The readers of this library."""
 HEAD_RECORDS = 8
@@ -56,6 +66,8 @@ def read_runs(
 ) -> Runs:
     """Yield the runs of a file in order, one in memory at a time; an error takes the place of a malformed one.
 
+    Those of a folder are the runs of all files in it; a file without a known format is an error.
+
     `format` is the name of the reader; without it, the file's content decides. The readers are those of
     `installed_readers`, unless `readers` replaces them. Raises `ConfigError` for an unknown format, and nothing for the
     content of the file, or for a missing file. `progress` is called with the number of bytes read so far. At most
@@ -63,7 +75,28 @@ def read_runs(
     """
     known = installed_readers() if readers is None else readers
     named = None if format is None else _named(format, known)
-    return _runs(os.fspath(path), [named] if named else known, named, progress, unpacked)
+    asked = [named] if named else known
+    if os.path.isdir(path):
+        return _of_folder(os.fspath(path), partial(_runs, readers=asked, named=named, unpacked=unpacked), progress)
+    return _runs(os.fspath(path), asked, named, progress, unpacked)
+
+
+def _of_folder(path: str, read: Callable[..., Runs], progress: Progress | None) -> Runs:
+    """Read the files one after another; `progress` counts the bytes of all."""
+    before, is_empty = 0, True
+    try:
+        for file in files_in(path):
+            yield from read(file, progress=partial(_progress, progress, before) if progress else None)
+            before, is_empty = before + os.path.getsize(file), False
+    except OSError as error:
+        yield RecordError(path, None, os_reason(error))
+        return
+    if is_empty:
+        yield RecordError(path, None, "is a folder without files")
+
+
+def _progress(progress: Progress, before: int, at: int) -> None:
+    progress(before + at)
 
 
 def read_logs(
