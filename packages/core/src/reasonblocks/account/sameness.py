@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from string import digits
 from zlib import crc32
 
 from ..types import JSON, ToolCall
@@ -138,6 +139,8 @@ def masked(text: str, values: Iterable[str] = ()) -> str:
         text = text.replace(value, "¤")
     if any(mark in text for mark in _PATH_MARKS):
         text = _PATHS.sub("#", text)
+    if not any(digit in text for digit in digits):
+        return pictures + text
     text = _VALUE.sub(_without_value, text)
     text = _BESIDE.sub(_without_number, text)
     if any(host in text for host in _HOSTS):

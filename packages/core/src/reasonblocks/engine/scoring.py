@@ -94,7 +94,8 @@ ERRORS = frozenset(
 )
 NEGATIONS = frozenset("no 0 zero without not never none fixed resolved".split())
 _ENTITY = re.compile(r"[\d/\\_.:A-Z](?:(?<=\d)|(?<=\w[/\\_.:])(?=\w)|(?<=[a-z][A-Z]))\S*")
-"""The mark of a name (a digit, an inner separator, an inner capital), and the rest of the word."""
+"""The mark of a name (a digit, an inner separator, an inner capital), and the rest of the word, so that a word is found
+once."""
 _LENGTH_FULL = math.log1p(LENGTH_FULL / LENGTH_UNIT)
 _RUNS = re.compile(
     r"(?<![a-z])tests?(?![a-z])|pytest|unittest|runtests|\btox\b|\bjest\b|\bmypy\b|\bpython[\d.]*\s+[-\w./]|\bnode\s+\S",
@@ -167,12 +168,12 @@ def _parts(text: str, tokens: Sequence[str], written: int, failed: float, weight
     results. `weight`: the weight of the text's error words.
     """
     count = max(len(tokens), MIN_WORDS)
-    hedges = sum(token in HEDGES for token in tokens)
+    hedges = len([token for token in tokens if token in HEDGES])
     return DifficultyParts(
         hedging=round(min(1.0, hedges / count / HEDGES_FULL), 4),
         length=round(min(1.0, math.log1p(written / LENGTH_UNIT) / _LENGTH_FULL), 4),
         errors=round(min(1.0, failed + weight * _error_density(tokens)), 4),
-        entities=round(min(1.0, _entities(clip(text)) / count / ENTITIES_FULL), 4),
+        entities=round(min(1.0, len(_ENTITY.findall(clip(text))) / count / ENTITIES_FULL), 4),
     )
 
 
@@ -212,7 +213,7 @@ def _failure(result: ToolResult) -> float:
 
 def _error_density(tokens: Sequence[str]) -> float:
     """Return the density, 0 to 1, of the error words that are not negated."""
-    hits = sum(token in ERRORS and not _negated(tokens, at) for at, token in enumerate(tokens))
+    hits = len([at for at, token in enumerate(tokens) if token in ERRORS and not _negated(tokens, at)])
     return min(1.0, hits / max(len(tokens), MIN_WORDS) / ERRORS_FULL)
 
 
@@ -221,11 +222,6 @@ def _negated(tokens: Sequence[str], at: int) -> bool:
     before = tokens[max(0, at - 2) : at]
     after = tokens[at + 1 : at + 2]
     return not NEGATIONS.isdisjoint(before) or after in (("0",), ("none",))
-
-
-def _entities(text: str) -> int:
-    """Count the blank-separated words with the mark of a name: each match takes the rest of its word."""
-    return len(_ENTITY.findall(text))
 
 
 def _raw(parts: DifficultyParts) -> float:
