@@ -298,7 +298,7 @@ class Pool:
                 raise NoReply("the client was closed")
             used = time.monotonic() - IDLE_SECONDS
             stale = [one for one in self._idle if one.used < used]
-            del self._idle[: len(stale)]
+            self._idle[:] = [one for one in self._idle if one.used >= used]  # the list that is closed at exit
             connection = self._idle.pop() if self._idle else _Connection(self._address)
             flight.connection = connection
             self._flights.add(flight)
