@@ -174,3 +174,4 @@ def test_blocks_that_no_reader_knows_are_counted_and_named(write: Write) -> None
     assert isinstance(run, RecordedRun)
     assert isinstance(error, RecordError)
     assert "3 of 5 blocks were not understood (such as 'toolInvocation', 'executable')" in error.reason
+    assert "openai-chat is only the nearest format" in error.reason

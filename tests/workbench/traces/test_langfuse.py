@@ -66,6 +66,13 @@ def test_a_cell_longer_than_pythons_limit_is_read(write: Write) -> None:
     assert len(run.steps[0].thought) == 200_000
 
 
+def test_a_first_line_of_many_columns_is_recognised(write: Write) -> None:
+    scores = [f"score_{number}" for number in range(100)]
+    header = ",".join(["id", "type", *scores, "input", "output", "traceId"])
+    path = write("a.csv", header, ",".join(["1", "GENERATION", *("" for _ in scores), "hi", "yes", "t"]))
+    assert [step.thought for run in runs(path) for step in run.steps] == ["yes"]
+
+
 def test_a_csv_file_of_something_else_is_not_read(write: Write) -> None:
     found = list(read_runs(write("a.csv", "id,type,input,output", "1,GENERATION,hi,yes")))
     assert {type(item) for item in found} == {RecordError}

@@ -225,6 +225,32 @@ def test_each_agent_of_a_trace_is_a_run_and_one_within_another_names_it(write: W
     ]  # fmt: skip
 
 
+def test_an_agent_that_only_runs_others_is_no_run_and_its_failure_not_theirs(write: Write) -> None:
+    team = span("team", 0, None, failed=True, gen__ai_operation_name="invoke_agent", gen__ai_agent_name="team")
+    members = [
+        span(id, at, "team", gen__ai_operation_name="invoke_agent", gen__ai_agent_name=id)
+        for at, id in ((1, "a"), (3, "b"))
+    ]
+    calls = [chat("one", 2, text("I look."), parent="a"), chat("two", 4, text("Me too."), parent="b")]
+    found = runs(write("a.json", export(team, *members, *calls)))
+    assert [(run.source, run.outcome, run.parent_run_id) for run in found] == [("a", None, None), ("b", None, None)]
+
+
+def test_an_agents_span_around_another_of_the_same_agent_has_its_name_and_failure(write: Write) -> None:
+    around = span("around", 0, None, failed=True, gen__ai_operation_name="invoke_agent", gen__ai_agent_name="fixer")
+    inner = span("inner", 1, "around", openinference_span_kind="AGENT")
+    run = only(write, around, inner, chat("one", 2, text("I look."), parent="inner"))
+    assert (run.source, run.outcome, run.parent_run_id) == ("fixer", "failure: it broke", None)
+
+
+def test_a_tools_span_around_another_of_the_same_call_counts_once(write: Write) -> None:
+    outer = span("outer", 2, openinference_span_kind="TOOL", tool_name="ls", output_value="no such file")
+    inner = span("inner", 3, "outer", failed=True, gen__ai_operation_name="execute_tool", gen__ai_tool_name="ls",
+                 gen__ai_tool_call_id="b")  # fmt: skip
+    run = only(write, agent(), chat("one", 1, call("a"), call("b")), outer, inner)
+    assert run.steps[0].tool_results == (ToolResult(call_id="b", name="ls", output="no such file", is_error=True),)
+
+
 def test_a_trace_without_an_agent_is_a_run(write: Write) -> None:
     given = [{"role": "system", "parts": [text("Be good.")]}, {"role": "user", "parts": [text("Fix it.")]}]
     run = only(write, chat("one", 1, text("I look."), given=given, parent="http", gen__ai_response_model="m"))

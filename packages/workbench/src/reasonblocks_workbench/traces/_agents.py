@@ -239,10 +239,8 @@ def _trajectory(file: str, record: Record) -> RecordedRun | RecordError:
         return RecordError(file, record.line, reason(error))
     ended = first_text(run.info, "exit_status")
     outcome = run.outcome or (f"failure: {ended}" if ended not in (None, "Submitted") else None)
-    found = _of_shell(run.messages)
-    return contained(
-        file, record.line, lambda: _recorded(file, record.line, found, run.model_copy(update={"outcome": outcome}))
-    )
+    header = run.model_copy(update={"outcome": outcome})
+    return contained(file, record.line, lambda: _recorded(file, record.line, _of_shell(run.messages), header))
 
 
 NOT_RUN = "action was not executed"

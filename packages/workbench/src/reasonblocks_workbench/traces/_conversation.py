@@ -210,7 +210,8 @@ def _read(file: str, line: int, value: JSON, read_items: ReadItems) -> Iterator[
     if unknown:
         named = ", ".join(map(repr, list(unknown)[:KINDS_NAMED]))
         reason = f"{sum(unknown.values()):,} of {len(blocks):,} blocks were not understood (such as {named})"
-        yield RecordError(file, line, f"{reason}; the run lacks them: choose another --format if it has one")
+        nearest = dialect_of(value) or "the chosen format"
+        yield RecordError(file, line, f"{reason}; the run lacks them, because {nearest} is only the nearest format")
 
 
 KINDS_NAMED = 3

@@ -7,7 +7,7 @@ OpenInference, so a value may have several names.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -101,8 +101,8 @@ class _Found:
     """The spans of a run; `span` is None for a trace without an agent's span.
 
     Some frameworks and their instrumentations both have a span for an agent, or for a tool's call: `wrappers` are the
-    agents around this one that made no calls, and `repeats` the spans of a tool below another of the same tool, by the
-    id of the latter.
+    agents around this one alone that made no calls, and `repeats` the spans of a tool below another of the same tool,
+    by the id of the latter.
     """
 
     span: Span | None
@@ -141,14 +141,24 @@ def _found(trace: Trace) -> Iterator[_Found]:
                 owner.tools.append(span)
         elif role_of(span) == CALLS and not _answers(outer[span.id]):
             owner.calls.append(span)
-    for id, found in agents.items():
-        up, seen = above[id], {id}
-        while up and not agents[up.id].calls and up.id not in seen:
-            found.wrappers.append(up)
-            seen.add(up.id)
-            up = above[up.id]
-        found.parent = up if up and up.id not in seen else None
-    yield from (found for found in (*agents.values(), alone) if found.calls)
+    runs = [found for found in agents.values() if found.calls]
+    for found in runs:
+        _add_wrappers(found, agents, above)
+    shared = Counter(wrapper.id for found in runs for wrapper in found.wrappers)
+    for found in runs:
+        found.wrappers = [wrapper for wrapper in found.wrappers if shared[wrapper.id] == 1]
+    yield from (*runs, *([alone] if alone.calls else []))
+
+
+def _add_wrappers(found: _Found, agents: Mapping[str, _Found], above: Mapping[str, Span | None]) -> None:
+    """Find the nearest agent above that made calls, and those between, which may form a ring."""
+    assert found.span is not None
+    up, seen = above[found.span.id], {found.span.id}
+    while up and not agents[up.id].calls and up.id not in seen:
+        found.wrappers.append(up)
+        seen.add(up.id)
+        up = above[up.id]
+    found.parent = up if up and up.id not in seen else None
 
 
 def nearest(trace: Trace, role: str) -> Mapping[str, Span | None]:

@@ -52,7 +52,7 @@ READERS: tuple[AnyReader, ...] = (
 """The readers of this library."""
 HEAD_RECORDS = 8
 """The number of first records that may be unknown to every reader."""
-HEAD_BYTES = 512
+HEAD_BYTES = 4096
 """The number of first bytes by which a file that is not JSON is recognised."""
 
 
