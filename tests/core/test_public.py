@@ -76,8 +76,8 @@ PROMISED = {
         KEY LIES Drip Fault Hang HangUp Lie Lying QueuedNote Received ScriptedRbApi Slow Status
     """,
     "reasonblocks_workbench.traces": """
-        FileReader READERS Reader Record RecordedRun RunLog UNPACKED_BYTES UNPACKED_VARIABLE installed_readers read_logs
-        read_records read_runs
+        FileReader READERS Reader Record RecordedRun RunLog UNPACKED_BYTES UNPACKED_VARIABLE files_in
+        installed_readers read_logs read_records read_runs
     """,
     "reasonblocks_workbench.learning": """
         Distil Evidence Gathered Proposal RunDigest digest_of distil learn proposals read_proposals together
