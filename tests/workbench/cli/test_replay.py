@@ -193,7 +193,9 @@ def test_malformed_records_are_counted_in_the_summary(command: Command, write: W
 
 
 def test_nothing_readable_is_a_problem(command: Command, write: Write, tmp_path: Path) -> None:
-    files = [write("a.jsonl", "{"), write("b", "# a title"), str(tmp_path / "none"), str(tmp_path)]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    files = [write("a.jsonl", "{"), write("b", "# a title"), str(tmp_path / "none"), str(empty)]
     done = command("replay", *files)
     assert (done.code, done.out) == (1, "")
     assert len(done.err.splitlines()) == len(files) + 1
