@@ -282,6 +282,21 @@ def test_a_conversation_goes_on_behind_every_compact_boundary(write: Write, chat
     assert [run.task for run in runs(write("a.jsonl", *chat.lines))] == ["one", "two"]
 
 
+@pytest.mark.parametrize("named", [{"logicalParentUuid": "s1"}, PRESERVED["the preserved segment"]])
+def test_a_second_compaction_that_preserves_what_the_first_did_loses_no_step(
+    write: Write, chat: Transcript, named: dict[str, object]
+) -> None:
+    kinds = {"type": "system", "subtype": "compact_boundary", "parentUuid": None, "logicalParentUuid": None}
+    chat.prompt("one")
+    chat.says("first")
+    for number in ("two", "three"):
+        chat.lines.append({**kinds, "uuid": f"boundary {number}", "sessionId": "s", **named})
+        chat.prompt("the summary", isCompactSummary=True)
+        chat.prompt(number)
+        chat.says("later")
+    assert [run.task for run in runs(write("a.jsonl", *chat.lines))] == ["one", "two", "three"]
+
+
 def test_a_session_that_was_compacted_twice_keeps_its_steps() -> None:
     found = runs(FIXTURES / "claude_code_compacted.jsonl")
     assert [(run.task, [step.thought for step in run.steps]) for run in found] == [

@@ -20,7 +20,7 @@ SAID = ("user", "assistant")
 NOT_PROMPTS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 """Marks of user messages that the CLI itself writes."""
 BOUNDARY = "compact_boundary"
-OF_ALL = ("isSidechain", "agentId")
+OF_ALL = ("isSidechain", "agentId", "subtype")
 KEPT = (*OF_ALL, *NOT_PROMPTS, "type", "message", "promptId", "error", "isApiErrorMessage")
 """The fields of a line that are kept: a whole transcript is held in memory, since its end decides its branch."""
 
@@ -98,8 +98,8 @@ def _parent(value: Mapping[str, Any]) -> str | None:
 def newest_branch(lines: Sequence[Line]) -> list[Line]:
     """Return the messages of the branch that ends with the newest message, in the order of the file.
 
-    Messages that a compaction preserved may be repeated behind its boundary, which then names a line that follows it:
-    the branch goes on with the line before the boundary.
+    A boundary may name a line that follows it, where the messages that its compaction preserved are repeated, or one
+    before an earlier boundary, where they were preserved a second time: the branch goes on with the line before it.
 
     The tools of one answer run side by side, so that each result has the line of its own call as its parent, and the
     next answer only one of them. So the branch has all lines of an answer, and the results of all its calls. A line
@@ -108,13 +108,15 @@ def newest_branch(lines: Sequence[Line]) -> list[Line]:
     lines = _unrepeated(lines)
     places = {line.uuid: at for at, line in enumerate(lines)}
     said = [at for at, line in enumerate(lines) if line.value.get("type") in SAID]
+    boundaries = [at for at, line in enumerate(lines) if line.value.get("subtype") == BOUNDARY]
     branch: set[int] = set()
     at = said[-1] if said else -1
     while at >= 0 and at not in branch:
         branch.add(at)
         parent = lines[at].parent
         before = -1 if parent is None else places.get(parent, at - 1)
-        at = at - 1 if before in branch else before
+        skips = at in boundaries and any(before < other < at for other in boundaries)
+        at = at - 1 if before in branch or skips else before
     _add_siblings(lines, said, places, branch)
     return [lines[at] for at in said if at in branch]
 
