@@ -1,7 +1,8 @@
-"""The cells of the matrix: what is tested on which Python, with which versions."""
+"""The cells of the matrix: what is tested on which Python, with which versions. As a script, prints them as JSON."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,3 +58,6 @@ def _cells() -> Iterator[Cell]:
 
 CELLS = sorted(_cells(), key=lambda cell: (not cell.whole, LONGEST.index(cell.part)))
 """All cells, the longest first."""
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps([{"session": cell.name, "python": cell.python} for cell in CELLS]))
