@@ -20,7 +20,8 @@ from reasonblocks.monitors.told import TEXTS
 from reasonblocks.types import JSON, FSMState, Injection, StepDecision, ToolCall
 
 from ..replay import ReplayedRun, Stand
-from ..report.page import LOOK, MONITOR, STANDING, WHO
+from ..report.page import MONITOR, STANDING, Told
+from ..report.sources import told_by
 
 SILENCES: Mapping[str, str] = {
     "quiet": "too few dead steps",
@@ -33,40 +34,9 @@ SILENCES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """One text, who says it, why, and from which patterns. A `withheld` one is recorded and not shown to the agent."""
-
-    source: str
-    who: str
-    why: str
-    text: str
-    patterns: str = ""
-    withheld: bool = False
-
-    @property
-    def standing(self) -> bool:
-        return self.source == STANDING
-
-
-def said(decision: StepDecision) -> tuple[Said, ...]:
-    """Return all texts of a decision: those that are shown, then those that observing withholds."""
-    shown = [_said(decision, injection, withheld=False) for injection in decision.injections]
-    if decision.standing_rules and not any(text.standing for text in shown):
-        shown.append(Said(source=STANDING, who=WHO[STANDING], why="", text=decision.standing_rules))
-    return (*shown, *(_said(decision, injection, withheld=True) for injection in decision.withheld))
-
-
-def _said(decision: StepDecision, injection: Injection, *, withheld: bool) -> Said:
-    again = withheld and bool(second_look(decision))
-    return Said(
-        source=injection.source,
-        who=f"a {LOOK}" if again else WHO.get(injection.source, injection.source),
-        why=finding(decision) if injection.source == MONITOR else "",
-        patterns=", ".join(injection.pattern_ids),
-        text=injection.text,
-        withheld=withheld,
-    )
+def why(text: Told, decision: StepDecision) -> str:
+    """Return why a text of a decision is said: for a monitor's, what was found."""
+    return finding(decision) if text.source == MONITOR else ""
 
 
 def second_look(decision: StepDecision) -> tuple[Injection, ...]:
@@ -100,14 +70,14 @@ def intervenes(decision: StepDecision) -> bool:
     return any(injection.source != STANDING for injection in (*decision.injections, *withheld))
 
 
-def texts(replayed: ReplayedRun) -> list[Said]:
+def texts(replayed: ReplayedRun) -> list[Told]:
     """Return all texts of a run's interventions, without standing rules."""
-    found = (text for index in interventions(replayed) for text in said(replayed.decisions[index]))
+    found = (text for index in interventions(replayed) for text in told_by(replayed.decisions[index]))
     return [text for text in found if not text.standing]
 
 
 def monitor_speaks(decision: StepDecision) -> bool:
-    return any(text.source == MONITOR for text in said(decision))
+    return any(text.source == MONITOR for text in told_by(decision))
 
 
 def gate_of(decision: StepDecision) -> str:
@@ -243,7 +213,7 @@ def account_json(replayed: ReplayedRun, index: int) -> dict[str, JSON]:
         "letters": account.letters,
         "rung": rung.name if rung else "",
         "offset": patience.offset,
-        "why": why(replayed, index),
+        "why": reason(replayed, index),
     }
 
 
@@ -267,14 +237,14 @@ def _status(reading: Reading) -> str:
     return "still runs" if reading.waiting else "nothing found" if reading.nothing else "no failure"
 
 
-def why(replayed: ReplayedRun, index: int) -> str:
+def reason(replayed: ReplayedRun, index: int) -> str:
     """Return in one sentence why something was told after a step, or why nothing was."""
     decision, stand = replayed.decisions[index], replayed.stands[index]
     if gate_of(decision) == "off":
         return "not told: steering is off"
     about = _about(decision, stand)
     if monitor_speaks(decision):
-        withheld = any(text.source == MONITOR and text.withheld for text in said(decision))
+        withheld = any(text.source == MONITOR and text.withheld for text in told_by(decision))
         return f"{'would be told, but was withheld' if withheld else 'told'}: {about}"
     reason = _silence(decision, stand)
     return f"not told, {reason}: {about}" if reason else f"not told: {about}"

@@ -9,11 +9,11 @@ from itertools import chain, zip_longest
 from reasonblocks.types import JSON, StepDecision
 
 from ..replay import ReplayedRun
+from ..report.sources import told_by
 from ._decisions import (
     interventions,
     monitor_speaks,
     run_json,
-    said,
     second_look_at,
     silence,
     step_json,
@@ -25,6 +25,7 @@ from ._run_view import (
     INDENT,
     StepView,
     decided_lines,
+    named,
     place_of,
     quiet_lines,
     run_head,
@@ -58,13 +59,13 @@ def _effects(run: ReplayedRun) -> list[object]:
 
 def _effect(decision: StepDecision) -> object:
     """Return what a decision does to the next call."""
-    texts = said(decision)
+    texts = told_by(decision)
     route = decision.route or decision.withheld_route
     return decision.fsm_state, route, texts_of(decision), decision.placement if texts else None
 
 
 def texts_of(decision: StepDecision) -> tuple[tuple[str, str, bool], ...]:
-    return tuple((text.source, text.text, text.withheld) for text in said(decision))
+    return tuple((text.source, text.text, text.withheld) for text in told_by(decision))
 
 
 def start_differs(one: ReplayedRun, other: ReplayedRun) -> bool:
@@ -219,12 +220,12 @@ def _short(replayed: ReplayedRun, index: int) -> str:
     state = decision.fsm_state.value
     if found is not None and found.step == index:
         return f"{state}, {'stops' if found.stop.real else 'would stop'} the run: {stop_reason(replayed, found)}"
-    texts = [text for text in said(decision) if not text.standing]
+    texts = [text for text in told_by(decision) if not text.standing]
     if not texts:
         why = silence(decision, None)
         return f"{state}, says nothing{f' ({why})' if why else ''}"
     verb = "would say" if texts[0].withheld else "says"
-    return f"{state}, {texts[0].who} {verb}: {texts[0].text}"
+    return f"{state}, {named(texts[0])} {verb}: {texts[0].text}"
 
 
 def _decisions(replayed: Sequence[ReplayedRun], index: int) -> list[StepDecision | None]:

@@ -74,7 +74,7 @@ def _runs(path: str, format: str | None, run_id: str | None) -> Iterator[Recorde
 def _rows(replayed: ReplayedRun, index: int) -> Iterator[tuple[str, str]]:
     from reasonblocks.monitors.patience import rung_in_use
 
-    from ._decisions import results, roles_of, why
+    from ._decisions import reason, results, roles_of
 
     step, (account, patience, _) = replayed.run.steps[index], replayed.stands[index]
     yield "step", f"{index} of {replayed.run.run_id}"
@@ -88,4 +88,4 @@ def _rows(replayed: ReplayedRun, index: int) -> Iterator[tuple[str, str]]:
     rung = rung_in_use(patience)
     moved = f", moved by {patience.offset:+d}" if patience.offset else ""
     yield "patience", f"{rung.name if rung else 'silent'} ({patience.name}{moved})"
-    yield "said", why(replayed, index)
+    yield "said", reason(replayed, index)

@@ -22,9 +22,10 @@ from reasonblocks.types import JSON
 from reasonblocks.types.outcomes import UNKNOWN
 
 from ..replay import ReplayedRun
-from ..report import Tally, page_of_replayed
+from ..report import Tally, Told, page_of_replayed
+from ..report.sources import told_by
 from ..report.tally import counted, listed, median_of, percent, ranked
-from ._decisions import Said, interventions, replayed_json, said, second_look_at, stopped
+from ._decisions import interventions, replayed_json, second_look_at, stopped, why
 from ._diff import DiffReport, diff_json
 from ._lines import Canvas, Line, canvas, fitted, paint
 from ._replayer import Replayer, replayer
@@ -338,7 +339,7 @@ def _about(replayed: ReplayedRun) -> str:
     if steps:
         first = first_said(replayed, steps[0])
         times = "once" if len(steps) == 1 else f"{len(steps):,} times, first"
-        parts.append(f"{times} after step {steps[0]}{of}: {first.why or first.who}")
+        parts.append(f"{times} after step {steps[0]}{of}: {why(first, replayed.decisions[steps[0]]) or first.who}")
     if found is not None:
         parts.append(f"{found.place}{'' if steps else of}: {found.stop.reason}")
     if look is not None:
@@ -359,9 +360,9 @@ def _texts(replayed: ReplayedRun, steps: Iterable[int], canvas: Canvas) -> Itera
     yield ()
 
 
-def first_said(replayed: ReplayedRun, step: int) -> Said:
+def first_said(replayed: ReplayedRun, step: int) -> Told:
     """Return the first text after that step that is no standing rule."""
-    return next(text for text in said(replayed.decisions[step]) if not text.standing)
+    return next(text for text in told_by(replayed.decisions[step]) if not text.standing)
 
 
 @dataclass(slots=True)

@@ -14,8 +14,9 @@ from reasonblocks.types.outcomes import kind_of
 from reasonblocks.util.json import canonical
 
 from ..replay import ReplayedRun
+from ..report import Told
+from ..report.sources import told_by
 from ._decisions import (
-    Said,
     Stopped,
     finding,
     gate_of,
@@ -23,13 +24,13 @@ from ._decisions import (
     interventions,
     monitor_speaks,
     observed,
-    said,
     second_look,
     second_look_at,
     silence,
     stop_reason,
     stopped,
     texts,
+    why,
 )  # fmt: skip
 from ._lines import Canvas, Line, bar, cells, clipped, fitted, plain, rows
 from .output import clean, printable
@@ -267,7 +268,7 @@ def _count_of(replayed: ReplayedRun) -> str:
     """Return how many texts of each kind were said, and after which steps."""
     steps = interventions(replayed)
     if not steps:
-        return "nothing but standing rules" if said(replayed.start) else "nothing"
+        return "nothing but standing rules" if told_by(replayed.start) else "nothing"
     counts = Counter(text.who for text in texts(replayed))
     kinds = ", ".join(
         f"{count} by {'a ' if count == 1 else ''}{who}{'' if count == 1 else 's'}" for who, count in counts.items()
@@ -347,10 +348,10 @@ def state_parts(decision: StepDecision, canvas: Canvas) -> Line:
 
 def decided_lines(decision: StepDecision, canvas: Canvas, place: str, *, standing: bool = True) -> Iterator[Line]:
     """Yield every text of a decision, whole, behind a bar; also its standing rules unless these are left out."""
-    for index, text in enumerate(text for text in said(decision) if standing or not text.standing):
+    for index, text in enumerate(text for text in told_by(decision) if standing or not text.standing):
         if index:
             yield ()
-        yield from _text_lines(text, canvas, place)
+        yield from _text_lines(text, decision, canvas, place)
 
 
 def stop_lines(replayed: ReplayedRun, found: Stopped, canvas: Canvas) -> Iterator[Line]:
@@ -365,23 +366,28 @@ def place_of(decision: StepDecision, index: int) -> str:
     return f"after step {index}" if second_look(decision) else f"before step {index + 1}"
 
 
-def _text_lines(text: Said, canvas: Canvas, place: str) -> Iterator[Line]:
+def _text_lines(text: Told, decision: StepDecision, canvas: Canvas, place: str) -> Iterator[Line]:
     style, words = ("dim", "dim") if text.standing else ("magenta", "")
     edge = (f"{canvas.glyphs.said} ", style)
     width = canvas.width - len(edge[0])
-    for row in rows(label(text, place), width):
+    for row in rows(label(text, decision, place), width):
         yield edge, (row, f"bold {style}")
     for row in rows(text.text, width):
         yield edge, (row, words)
 
 
-def label(text: Said, place: str) -> str:
+def named(text: Told) -> str:
+    """Return who says a text, as the subject of a sentence."""
+    return f"a {text.who}" if text.look else text.who
+
+
+def label(text: Told, decision: StepDecision, place: str) -> str:
     """Return the line above a text: who says it, where, and why."""
     if text.standing:
         return f"{text.who}, {place}"
-    who = f"{text.who} {'would say' if text.withheld else 'says'}, {place}"
-    patterns = f"with lesson {text.patterns}" if text.why and text.patterns else text.patterns
-    reasons = " ".join(filter(None, (text.why, patterns)))
+    who = f"{named(text)} {'would say' if text.withheld else 'says'}, {place}"
+    found, patterns = why(text, decision), ", ".join(text.patterns)
+    reasons = " ".join(filter(None, (found, f"with lesson {patterns}" if found and patterns else patterns)))
     return f"{who}: {printable(reasons)}" if reasons else who
 
 

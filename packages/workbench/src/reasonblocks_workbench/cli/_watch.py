@@ -20,7 +20,7 @@ from typer import Argument, BadParameter, Option
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of
 from reasonblocks.types.outcomes import kind_of
 
-from ..report.page import MONITOR, STANDING, WHO
+from ..report.page import MONITOR, Told
 from ._lines import WIDEST, Canvas, Line, canvas, clipped, fitted, paint
 from .output import OK, PROBLEM, clean, say_data, warn
 
@@ -169,19 +169,6 @@ class _Board:
 # --- the newest runs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """A text, the run and call that got it, and its origin. An observed run's text was `withheld`."""
-
-    run_id: str
-    step: int
-    timestamp: float
-    who: str
-    why: str
-    text: str
-    withheld: bool = False
-
-
 @dataclass(slots=True, kw_only=True)
 class WatchedRun:
     """A run as of its newest event; times are seconds since the epoch."""
@@ -207,7 +194,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.runs: dict[str, WatchedRun] = {}
-        self.texts: deque[Told] = deque(maxlen=TEXTS_KEPT)
+        self.texts: deque[tuple[StepEvent, Told]] = deque(maxlen=TEXTS_KEPT)
 
     def add(self, event: Event) -> WatchedRun:
         """Apply an event and return its run."""
@@ -239,9 +226,9 @@ class Watched:
         run.tokens += event.tokens or 0
         if not event.final:
             run.outcome = None  # it continues
-        found = list(told(event))
+        found = told(event)
         run.texts += len(found)
-        self.texts.extend(found)
+        self.texts.extend((event, text) for text in found)
 
 
 def _started(event: RunStart) -> WatchedRun:
@@ -256,23 +243,14 @@ def _started(event: RunStart) -> WatchedRun:
     )
 
 
-def told(event: StepEvent) -> Iterator[Told]:
-    """Yield the texts of a call except standing rules, then those that were withheld from an observed run."""
+def told(event: StepEvent) -> list[Told]:
+    """Return the texts of a call except standing rules, then those that were withheld from an observed run."""
     entry = entry_of(event)
     shown = zip(entry.injection_sources, entry.intervention_texts)
     withheld = zip(entry.withheld_sources, entry.withheld_texts)
-    for hidden, pairs in ((False, shown), (True, withheld)):
-        for source, text in pairs:
-            if source != STANDING:
-                yield Told(
-                    run_id=event.run_id,
-                    step=event.step_index,
-                    timestamp=event.timestamp,
-                    who=WHO.get(source, source),
-                    why=", ".join(event.monitors_fired) if source == MONITOR else "",
-                    text=text,
-                    withheld=hidden,
-                )
+    found = [Told(source=source, text=text) for source, text in shown]
+    found += [Told(source=source, text=text, withheld=True) for source, text in withheld]
+    return [text for text in found if not text.standing]
 
 
 def finish_of(event: RunFinish, run: WatchedRun) -> str:
@@ -293,11 +271,11 @@ def event_lines(event: Event, run: WatchedRun, canvas: Canvas, *, full: bool, on
         style = "bold green" if kind_of(event.outcome) == "success" and not run.doubted else "bold red"
         yield (*_head(event, run), (fitted(finish_of(event, run), max(canvas.width - NAME - 12, 20)), style))
     else:
-        texts = list(told(event))
+        texts = told(event)
         if texts or not only_told:
             yield _step_line(event, run, canvas)
             for text in texts:
-                yield from _text_lines(text, canvas, full=full)
+                yield from _text_lines(event, text, canvas, full=full)
 
 
 def _head(event: Event, run: WatchedRun) -> Line:
@@ -341,17 +319,18 @@ def level(difficulty: float | None, canvas: Canvas) -> str:
     return " " if difficulty is None else levels[min(int(difficulty * len(levels)), len(levels) - 1)]
 
 
-def _text_lines(text: Told, canvas: Canvas, *, full: bool) -> Iterator[Line]:
+def _text_lines(event: StepEvent, text: Told, canvas: Canvas, *, full: bool) -> Iterator[Line]:
     edge = (" " * 10, ""), (f"{canvas.glyphs.said} ", "magenta")
-    yield (*edge, (fitted(_origin(text), max(canvas.width - 12, 20)), "magenta"))
+    yield (*edge, (fitted(_origin(event, text), max(canvas.width - 12, 20)), "magenta"))
     width = max(canvas.width - 14, 20)
     rows = clipped(text.text, width, 10_000 if full else TEXT_ROWS, 0 if full else 1)
     for row in rows:
         yield (*edge, (f"  {row}", ""))
 
 
-def _origin(text: Told) -> str:
-    why = f" ({text.why})" if text.why else ""
+def _origin(event: StepEvent, text: Told) -> str:
+    fired = event.monitors_fired if text.source == MONITOR else ()
+    why = f" ({', '.join(fired)})" if fired else ""
     return f"{text.who}{why}{', withheld' if text.withheld else ''}"
 
 
@@ -369,8 +348,8 @@ def board(watched: Watched, canvas: Canvas, height: int, now: float, waiting: st
         parts.append(Text(clean(waiting), style="dim"))
     if len(runs) > room:
         parts.append(Text(f"and {len(runs) - room} more", style="dim"))
-    for text in reversed(texts):
-        parts.extend(_told_texts(text, watched, canvas))
+    for event, text in reversed(texts):
+        parts.extend(_told_texts(event, text, watched, canvas))
     return Group(*parts)
 
 
@@ -411,12 +390,12 @@ def ago(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3600:.0f} h"
 
 
-def _told_texts(text: Told, watched: Watched, canvas: Canvas) -> Iterator[RenderableType]:
+def _told_texts(event: StepEvent, text: Told, watched: Watched, canvas: Canvas) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    run = watched.runs.get(text.run_id)
-    name = name_of(run) if run else text.run_id
-    head = f"{clock(text.timestamp)} {name} #{text.step} {_origin(text)}"
+    run = watched.runs.get(event.run_id)
+    name = name_of(run) if run else event.run_id
+    head = f"{clock(event.timestamp)} {name} #{event.step_index} {_origin(event, text)}"
     yield Text(fitted(head, canvas.width), style="magenta")
     for row in clipped(text.text, max(canvas.width - 4, 20), 2, 0)[:2]:
         yield Text(f"  {row}")
