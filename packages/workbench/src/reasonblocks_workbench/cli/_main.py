@@ -22,6 +22,7 @@ from reasonblocks import __version__
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from reasonblocks.util.extras import folder_of
 
+from .options import OneCommand
 from .output import OK, PROBLEM, USAGE, Bar, printable, say, warn, warnings_once
 
 INTERRUPTED = 130
@@ -63,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "reasonblocks"
-        warn(f"{path}: {printable(error.format_message()).rstrip('.')} (see {path} --help)")
+        message = printable(error.format_message()).rstrip(".").replace("Value error, ", "", 1)  # a prefix of pydantic
+        warn(f"{path}: {message} (see {path} --help)")
         return USAGE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -98,28 +100,16 @@ def command_of(target: object, name: str) -> Any:
         if not callable(target):
             raise TypeError(f"{target!r} is no function and no Typer")
         function, target = target, typer.Typer(add_completion=False)
-        target.command(name, cls=Grouped)(function)
+        target.command(name)(function)
     target.rich_markup_mode = None
+    for one in target.registered_commands:
+        if one.cls in (None, TyperCommand):
+            one.cls = OneCommand
     command: Any = typer.main.get_command(target)
     command.name = name
     for each in [command, *getattr(command, "commands", {}).values()]:
         each.short_help = each.short_help or (each.help or "").partition("\n\n")[0]
     return command
-
-
-class Grouped(TyperCommand):
-    """A command whose help has a section for each group of options."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for each in self.get_params(ctx):
-            record = each.get_help_record(ctx)
-            if record is not None:
-                title = "Arguments" if each.param_type_name == "argument" else "Options"
-                groups.setdefault(getattr(each, "rich_help_panel", None) or title, []).append(record)
-        for title, records in groups.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
 
 
 class Commands(TyperGroup):

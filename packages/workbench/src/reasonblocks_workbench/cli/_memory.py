@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from typer import Argument, Option, Typer
-from typer.core import TyperCommand
 
 from reasonblocks import __version__
 from reasonblocks.exceptions import ExtraMissing, ReasonBlocksError
@@ -20,7 +19,7 @@ from reasonblocks.util.files import STORE
 
 from ..extras import EXTRAS
 from .files import ORG, in_home
-from .options import FlagError, Json, decimal, exclusive, expanded, whole
+from .options import FlagError, Json, OneCommand, decimal, exclusive, expanded, whole
 from .output import OK, PROBLEM, Table, numbered, printable, say, show, warn
 
 if TYPE_CHECKING:
@@ -196,7 +195,7 @@ def _hit(finding: RecalledFinding) -> tuple[str, ...]:
     return (f"{finding.score:.2f}", finding.finding_id, *_row(finding), freshness)
 
 
-class Several(TyperCommand):
+class Several(OneCommand):
     """A command whose options --id and --path may have several values, as in `--id A B`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
