@@ -22,7 +22,6 @@ from reasonblocks import __version__
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from reasonblocks.util.extras import folder_of
 
-from .options import OneCommand
 from .output import OK, PROBLEM, USAGE, Bar, printable, say, warn, warnings_once
 
 INTERRUPTED = 130
@@ -110,6 +109,28 @@ def command_of(target: object, name: str) -> Any:
     for each in [command, *getattr(command, "commands", {}).values()]:
         each.short_help = each.short_help or (each.help or "").partition("\n\n")[0]
     return command
+
+
+class OneCommand(TyperCommand):
+    """A command whose help has a section for each group of options, and whose usage errors all name it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            vars(error)["ctx"] = getattr(error, "ctx", None) or ctx
+            raise
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            if record is not None:
+                title = "Arguments" if each.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(each, "rich_help_panel", None) or title, []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 class Commands(TyperGroup):

@@ -18,8 +18,9 @@ from reasonblocks.exceptions import ExtraMissing, ReasonBlocksError
 from reasonblocks.util.files import STORE
 
 from ..extras import EXTRAS
+from ._main import OneCommand
 from .files import ORG, in_home
-from .options import FlagError, Json, OneCommand, decimal, exclusive, expanded, whole
+from .options import FlagError, Json, decimal, exclusive, expanded, whole
 from .output import OK, PROBLEM, Table, numbered, printable, say, show, warn
 
 if TYPE_CHECKING:

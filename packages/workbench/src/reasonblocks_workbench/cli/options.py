@@ -12,9 +12,8 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeGuard, get_type_hints
 
-from typer import BadParameter, TyperException
+from typer import BadParameter
 from typer import Option as TyperOption
-from typer.core import TyperCommand
 
 from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.exceptions import ConfigError
@@ -379,25 +378,3 @@ def _resolved(path: str, name: str, value: object) -> object:
         return read(value) if isinstance(value, str) else value
     except BadParameter as error:
         raise ConfigError(f"{path}: {name}", value, str(error)) from error
-
-
-class OneCommand(TyperCommand):
-    """A command whose help has a section for each group of options, and whose usage errors all name it."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except TyperException as error:
-            vars(error)["ctx"] = getattr(error, "ctx", None) or ctx
-            raise
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for each in self.get_params(ctx):
-            record = each.get_help_record(ctx)
-            if record is not None:
-                title = "Arguments" if each.param_type_name == "argument" else "Options"
-                groups.setdefault(getattr(each, "rich_help_panel", None) or title, []).append(record)
-        for title, records in groups.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
