@@ -19,8 +19,8 @@ import reasonblocks_workbench
 from reasonblocks.exceptions import ExtraMissing
 from reasonblocks.masking import detectors
 from reasonblocks.util.extras import pip_install
-from reasonblocks_workbench.cli._memory_command import mcp_server
-from reasonblocks_workbench.cli._plugins import OURS as COMMANDS
+from reasonblocks_workbench.cli._main import PLUGINS as COMMANDS
+from reasonblocks_workbench.cli._memory import mcp_server
 from reasonblocks_workbench.extras import EXTRAS
 
 MCP = ("reasonblocks_workbench.mcp_lines", "reasonblocks_workbench.mcp_server")

@@ -16,7 +16,7 @@ from reasonblocks.adapters import ADAPTERS
 from reasonblocks.util.extras import EXTRAS, folder_of, pip_install
 from reasonblocks_claude_agent.gateway import _proxy
 from reasonblocks_server.commands._opened import POSTGRES
-from reasonblocks_workbench.cli._plugins import OURS as COMMANDS
+from reasonblocks_workbench.cli._main import PLUGINS as COMMANDS
 from reasonblocks_workbench.extras import EXTRAS as WORKBENCH_EXTRAS
 from tests.repo.test_versions import PROJECTS
 

@@ -62,7 +62,7 @@ def test_the_store_of_one_s_own_is_used(here: Path) -> None:
 
 def test_every_command_is_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["patterns", "--help"]) == 0
-    given = set(re.findall(r"^ {4}(\w+)", capsys.readouterr().out, re.MULTILINE))
+    given = set(re.findall(r"^ {2}(\w+) {2,}", capsys.readouterr().out, re.MULTILINE))
     table = PAGE[PAGE.index("|---|", PAGE.index("## Commands")) :]
     assert given == set(re.findall(r"^\| `(\w+)[` ]", table[: table.index("All but")], re.MULTILINE))
 

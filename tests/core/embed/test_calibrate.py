@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,8 @@ from reasonblocks.backends.embed import CallableEmbedder, HashEmbedder, StaticEm
 from reasonblocks.backends.embed.curves import UNFITTED
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_workbench.calibration.similarity import FITTED, Fit, Texts, fit_curves
-from reasonblocks_workbench.cli import _patterns_calibrate
+from reasonblocks_workbench.cli import _calibrate
+from reasonblocks_workbench.cli._main import command_of
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 SUBJECTS = (
@@ -65,10 +65,7 @@ def texts(file: str) -> Texts:
 
 
 def command(*argv: str) -> int:
-    parser = argparse.ArgumentParser()
-    _patterns_calibrate.add_to(parser.add_subparsers())
-    arguments = parser.parse_args(["calibrate", *argv])
-    code: int = arguments.command(arguments)
+    code: int = command_of(_calibrate.calibrate_curves, "calibrate").main(list(argv), standalone_mode=False)
     return code
 
 

@@ -98,7 +98,7 @@ def test_the_changes_of_a_command_are_in_the_audit(keys: Command, tmp_path: Path
     [
         (["create", "--name", "ci", "--scopes", "read,fly"], 2, "'fly' is not a scope; valid: ingest, evaluate, read"),
         (["create", "--name", "ci", "--expires-days", "0"], 2, "--expires-days: must be more than 0"),
-        (["create"], 2, "the following arguments are required: --name"),
+        (["create"], 2, "Missing option '--name'"),
         (["revoke", "nothing"], 1, "no server has been started with /"),
         (["list", "--data", "/dev/null/data"], 1, "no server has been started with /dev/null/data; --data names"),
         (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 import sys
@@ -13,9 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from reasonblocks_server.commands import add_keys, add_serve
+from reasonblocks_server.commands import keys, serve
 from reasonblocks_server.settings import _VARIABLES, Settings
 from reasonblocks_workbench.cli._doctor import OF_THE_SERVER
+from reasonblocks_workbench.cli._main import command_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,21 +30,25 @@ SERVERS = sorted(name for name in SERVICES if name.startswith("server"))
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
 NGINX = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
 OF_UVICORN = {"FORWARDED_ALLOW_IPS"}
+COMMANDS = {"keys": command_of(keys, "keys"), "serve": command_of(serve, "serve")}
 
 
-def parsed(argv: list[str]) -> argparse.Namespace:
-    """Return the arguments of a command. A wrong one fails the test."""
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    commands = parser.add_subparsers()
-    add_serve(commands)
-    add_keys(commands)
-    return parser.parse_args(argv)
+def parsed(argv: list[str]) -> dict[str, Any]:
+    """Return the values of a command's options. A wrong one fails the test."""
+    name, *given = argv
+    command = COMMANDS[name]
+    if name == "keys":
+        name, *given = given
+        command = command.commands[name]
+    with command.make_context(name, given) as context:
+        values: dict[str, Any] = context.params
+    return values
 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_is_given_options_and_variables_that_exist(name: str) -> None:
     given = SERVICES[name]
-    assert parsed(given["command"]).host == "0.0.0.0"
+    assert parsed(given["command"])["host"] == "0.0.0.0"
     assert {*given["environment"]} - OF_UVICORN <= {variable for variable, _ in _VARIABLES.values()}
 
 
@@ -61,7 +65,7 @@ def test_the_servers_know_the_database_by_its_name_user_and_port() -> None:
 
 
 def test_nginx_balances_over_the_servers() -> None:
-    port = parsed(SERVICES["server-1"]["command"]).port
+    port = parsed(SERVICES["server-1"]["command"])["port"]
     assert sorted(re.findall(r"^ *server ([\w-]+):(\d+) ", NGINX, re.MULTILINE)) == [(n, str(port)) for n in SERVERS]
     assert f"EXPOSE {port}\n" in DOCKERFILE
     (volume,) = (one.split(":")[0] for one in SERVICES["nginx"]["volumes"])
@@ -97,7 +101,7 @@ def test_the_image_is_built_from_files_extras_and_options_that_exist() -> None:
         ours = re.findall(r"\breasonblocks-(\w+)", " ".join(project["dependencies"]))
         assert {f"packages/{name}" for name in ours} <= {*installed} & {*copied}, "no index has a package of ours"
     (start,) = re.findall(r"^CMD \[(.*)\]$", DOCKERFILE, re.MULTILINE)
-    assert parsed([part.strip(' "') for part in start.split(",")]).host == "0.0.0.0"
+    assert parsed([part.strip(' "') for part in start.split(",")])["host"] == "0.0.0.0"
     assert {*re.findall(r"(REASONBLOCKS_\w+)=", DOCKERFILE)} <= {variable for variable, _ in _VARIABLES.values()}
 
 
@@ -114,12 +118,9 @@ def test_the_page_has_every_setting_and_option() -> None:
     rows = [line for line in PAGE.split("\n## Settings\n")[1].split("\n## ")[0].splitlines() if line.startswith("| ")]
     variables = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row.split("|")[1])}
     options = {name for row in rows for name in re.findall(r"`(--[a-z-]+)`", row.split("|")[2])}
-    parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers()
-    add_serve(commands)
-    real = {option for action in commands.choices["serve"]._actions for option in action.option_strings}
+    real = {option for each in COMMANDS["serve"].params for option in each.opts}
     assert variables - OF_UVICORN == {variable for variable, _ in _VARIABLES.values()}
-    assert options == {option for option in real if option.startswith("--")} - {"--help", "--json"}
+    assert options == real - {"--json"}
 
 
 def test_the_commands_of_the_page_are_accepted() -> None:

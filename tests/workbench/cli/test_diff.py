@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from reasonblocks.types import Account, FSMState, Injection, Patience, Step, StepDecision, Usage
-from reasonblocks_workbench.cli._diff import Comparison, diff_json, differing
-from reasonblocks_workbench.cli._diff_view import differing_steps, entry_lines
-from reasonblocks_workbench.cli._paint import ASCII, Canvas, plain
+from reasonblocks_workbench.cli._diff import Comparison, diff_json, differing, differing_steps, entry_lines
+from reasonblocks_workbench.cli._lines import ASCII, Canvas, plain
 from reasonblocks_workbench.replay import ReplayedRun, Stand
 from reasonblocks_workbench.traces import RecordedRun
 

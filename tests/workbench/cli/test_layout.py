@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks_workbench.cli._layout import bar, cells, clipped, fitted, rows
+from reasonblocks_workbench.cli._lines import bar, cells, clipped, fitted, rows
 
 texts = st.text(st.sampled_from("ab \n\t\x1b[31m漢🛹e\u0301\u200b\r\u2028"), max_size=200)
 widths = st.integers(2, 40)

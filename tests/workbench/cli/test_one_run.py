@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from reasonblocks.types import Doubt, FSMState, Injection, Step, StepDecision, ToolCall, ToolResult, Usage
-from reasonblocks_workbench.cli._layout import cells
-from reasonblocks_workbench.cli._paint import ASCII, Canvas, canvas, plain
+from reasonblocks_workbench.cli._lines import ASCII, Canvas, canvas, cells, plain
 from reasonblocks_workbench.cli._run_view import run_lines
 from reasonblocks_workbench.replay import ReplayedRun
 from reasonblocks_workbench.traces import RecordedRun

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import BadParameter
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, add_settings, read_settings, setting_names
+from reasonblocks_workbench.cli._main import command_of
+from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, Settings, expanded, setting_names
 
 Write = Callable[..., str]
 
 
-def settings(*argv: str) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    add_settings(parser)
-    return read_settings(parser.parse_args(argv))
+def settings(*argv: str, over: str | None = None) -> dict[str, Any]:
+    found: list[Settings] = []
+
+    @expanded
+    def given(settings: Settings) -> int:
+        found.append(settings)
+        return 0
+
+    command_of(given, "given").main(list(argv), standalone_mode=False)
+    return found[0].read(over)
 
 
 @pytest.fixture
@@ -72,7 +79,7 @@ def test_an_option_is_a_setting(argv: list[str], expected: dict[str, Any]) -> No
     ],
 )
 def test_a_bad_value_is_a_usage_error(argv: list[str], word: str) -> None:
-    with pytest.raises(argparse.ArgumentError, match=word):
+    with pytest.raises(BadParameter, match=word):
         settings(*argv)
 
 
@@ -157,10 +164,7 @@ def test_a_word_and_a_table_are_no_paths(write: Write) -> None:
 def test_a_second_file_overrides_the_first_key_by_key_and_options_override_both(write: Write) -> None:
     first = write("a.toml", "token_budget = 1", "[fsm_thresholds]", "slow_window = 1", "fast_window = 1")
     second = write("b.toml", "token_budget = 2", "[fsm_thresholds]", "fast_window = 2", "skip_window = 2")
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    add_settings(parser)
-    given = parser.parse_args(["--config", first, "--fsm", "skip_window=3"])
-    assert read_settings(given, second) == {
+    assert settings("--config", first, "--fsm", "skip_window=3", over=second) == {
         "token_budget": 2,
         "fsm_thresholds": {"slow_window": 1, "fast_window": 2, "skip_window": 3},
     }

@@ -12,13 +12,26 @@ import pytest
 from tests.workbench.cli.conftest import Command
 
 GREETS = """
-def add_to(commands):
-    parser = commands.add_parser("greet", help="say hello", description="Says hello.", allow_abbrev=False)
-    parser.set_defaults(command=greet)
+from typing import Annotated
+from typer import Option
 
-def greet(arguments):
-    print("hello")
+def greet(loud: Annotated[bool, Option("--loud")] = False) -> int:
+    'Say hello.'
+    print("HELLO" if loud else "hello")
+    return 3 if loud else 0
+"""
+KEEPS = """
+import typer
+keep = typer.Typer(help="Keep things.")
+
+@keep.command("one")
+def one() -> int:
+    print("kept")
     return 0
+
+@keep.command("two")
+def two() -> int:
+    return 1
 """
 EVIL = "\x1b]0;pwned\x07\u202e"
 Install = Callable[..., None]
@@ -43,30 +56,39 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def test_a_command_of_another_package_runs(command: Command, install: Install) -> None:
-    install("greeter-runs", GREETS, greet="add_to")
+    install("greeter-runs", GREETS, greet="greet")
     done = command("greet")
     assert (done.code, done.out, done.err) == (0, "hello\n", "")
+    assert (command("greet", "--loud").code, command("greet", "--lout").code) == (3, 2)
+
+
+def test_a_command_of_another_package_may_have_subcommands(command: Command, install: Install) -> None:
+    install("keeper", KEEPS, keep="keep")
+    done = command("keep", "one")
+    assert (done.code, done.out, done.err) == (0, "kept\n", "")
+    assert command("keep", "two").code == 1
+    assert re.search(r"^ +keep +Keep things\.$", command("--help").out, re.MULTILINE)
 
 
 def test_a_command_of_another_package_is_listed(command: Command, install: Install) -> None:
-    install("greeter-listed", GREETS, greet="add_to")
-    assert re.search(r"^ +greet +say hello$", command("--help").out, re.MULTILINE)
+    install("greeter-listed", GREETS, greet="greet")
+    assert re.search(r"^ +greet +Say hello\.$", command("--help").out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
         ("raise ImportError('no such library')", "ImportError: no such library"),
-        ("def add_to(commands):\n    raise RuntimeError", "RuntimeError"),
-        (GREETS.replace('"greet"', '"replay"'), "ValueError: it adds the command 'replay'"),
+        ("raise RuntimeError", "RuntimeError"),
+        ("greet = 1", "TypeError: 1 is no function and no Typer"),
         (f"raise OSError({EVIL!r})", "OSError: \ufffd]0;pwned\ufffd\ufffd"),
     ],
 )
 def test_a_broken_package_causes_a_warning_and_breaks_no_other_command(
     command: Command, install: Install, code: str, reason: str
 ) -> None:
-    install("a-broken", code, greet="add_to")
-    install("b-works", GREETS.replace("greet", "wave"), wave="add_to")
+    install("a-broken", code, greet="greet")
+    install("b-works", GREETS.replace("greet", "wave"), wave="wave")
     done = command("--help")
     assert done.code == 0
     assert done.err == f"reasonblocks: the command 'greet' of a-broken is left out: {reason}\n"
@@ -75,14 +97,14 @@ def test_a_broken_package_causes_a_warning_and_breaks_no_other_command(
 
 
 def test_a_package_cannot_take_a_command_of_ours(command: Command, install: Install) -> None:
-    install("taker-of-replay", GREETS.replace("greet", "replay"), replay="add_to")
+    install("taker-of-replay", GREETS.replace("greet", "replay"), replay="replay")
     assert command("replay").code == 2  # it wants a file
     assert "the command 'replay' of taker-of-replay is left out: reasonblocks-workbench has it" in command("--help").err
 
 
 def test_of_two_packages_with_one_command_the_first_by_name_has_it(command: Command, install: Install) -> None:
-    install("second-greeter", GREETS.replace("hello", "second"), greet="add_to")
-    install("first-greeter", GREETS, greet="add_to")
+    install("second-greeter", GREETS.replace("hello", "second"), greet="greet")
+    install("first-greeter", GREETS, greet="greet")
     done = command("greet")
     assert (done.out, done.err) == (
         "hello\n",
@@ -91,5 +113,5 @@ def test_of_two_packages_with_one_command_the_first_by_name_has_it(command: Comm
 
 
 def test_a_command_of_the_core_loads_no_other_package(command: Command, install: Install) -> None:
-    install("never-loaded", "raise SystemExit('was loaded')", other="add_to")
+    install("never-loaded", "raise SystemExit('was loaded')", other="other")
     assert command("doctor", "--json").code in (0, 1)

@@ -237,7 +237,7 @@ def test_a_run_that_is_not_there_is_a_problem_with_the_nearest_name(command: Com
 @pytest.mark.parametrize(
     ("argv", "word"),
     [
-        ([], "COMMAND"),
+        ([], "Missing command"),
         (["replay"], "FILE"),
         (["replay", "f", "--limit", "0"], "'0'"),
         (["replay", "f", "--fsm", "slow_threshold=2"], "slow_threshold"),

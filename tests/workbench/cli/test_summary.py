@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reasonblocks.types import FSMState, Injection, SkippedReason, Source, Step, StepDecision, Usage
-from reasonblocks_workbench.cli._said import interventions
-from reasonblocks_workbench.cli._summary import Summary, total
+from reasonblocks_workbench.cli._decisions import interventions
+from reasonblocks_workbench.cli._replay import Summary, total
 from reasonblocks_workbench.cli.output import Table
 from reasonblocks_workbench.replay import ReplayedRun
 from reasonblocks_workbench.traces import RecordedRun

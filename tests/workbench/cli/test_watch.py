@@ -23,11 +23,8 @@ from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.types import JSON, RunInfo
 from reasonblocks_testing import LoopHarness
 from reasonblocks_testing.script import long_script
-from reasonblocks_workbench.cli._layout import cells
-from reasonblocks_workbench.cli._paint import Canvas, plain
-from reasonblocks_workbench.cli._watch_command import is_named
-from reasonblocks_workbench.cli._watch_view import ago, board, event_lines, name_of
-from reasonblocks_workbench.cli._watched import RUNS_KEPT, Watched, WatchedRun
+from reasonblocks_workbench.cli._lines import Canvas, cells, plain
+from reasonblocks_workbench.cli._watch import RUNS_KEPT, Watched, WatchedRun, ago, board, event_lines, is_named, name_of
 from tests.workbench.cli.conftest import Command
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\u202enew\nline[red]x[/red]"

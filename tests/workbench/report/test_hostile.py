@@ -25,8 +25,8 @@ from reasonblocks_workbench.report import (
     runs_page,
 )
 from reasonblocks_workbench.report._chart import MOST_LANES, chart_of
-from reasonblocks_workbench.report._sources import MOST
 from reasonblocks_workbench.report.page import Row
+from reasonblocks_workbench.report.sources import MOST
 from reasonblocks_workbench.report.view import cards
 from reasonblocks_workbench.traces import RunLog
 from tests.workbench.report.markup import Element, parsed

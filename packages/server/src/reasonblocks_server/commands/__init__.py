@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._keys import add_to as add_keys
-from ._serve import add_to as add_serve
+from ._keys import keys
+from ._serve import serve
 
-__all__ = ["add_keys", "add_serve"]
+__all__ = ["keys", "serve"]

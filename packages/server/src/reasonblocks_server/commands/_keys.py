@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from dataclasses import asdict
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from reasonblocks_workbench.cli.options import FlagError
-from reasonblocks_workbench.cli.output import OK, PROBLEM, Parsers, Table, say, show, warn
+from typer import Argument, Option, Typer
+
+from reasonblocks_workbench.cli.options import FlagError, decimal, expanded
+from reasonblocks_workbench.cli.output import OK, PROBLEM, Table, say, show, warn
 
 from ..values import SCOPES
+from ._opened import Database, opened, place_of, settings_of, used_settings_of
 
 if TYPE_CHECKING:
     from ..values import KeyRow, Scope
@@ -26,68 +28,41 @@ BY = "command line"
 """The key id in the audit for changes by this command."""
 
 
-def add_to(commands: Parsers) -> None:
-    parser = commands.add_parser(
-        "keys",
-        help="create, list or revoke the keys of a server",
-        description="Manages the keys of a server directly in its database. The server need not run. A running server "
-        "refuses a revoked key within 30 seconds.",
-        allow_abbrev=False,
-    )
-    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_create(subcommands)
-    _add(subcommands, "list", "list the keys, without their secrets").set_defaults(command=_list)
-    revoke = _add(subcommands, "revoke", "revoke a key")
-    revoke.add_argument("key_id", metavar="ID", help="the id of the key, as `list` prints it, or the key")
-    revoke.set_defaults(command=_revoke)
+keys = Typer(
+    add_completion=False,
+    help="Create, list or revoke the keys of a server, directly in its database.\n\nThe server need not run. A running "
+    "server refuses a revoked key within 30 seconds.",
+)
+Org: TypeAlias = Annotated[str, Option(metavar="ORG", help="the org of the keys")]
+Json: TypeAlias = Annotated[bool, Option("--json", help="print one JSON object per key, nothing else")]
 
 
-def _add_create(commands: Parsers) -> None:
-    parser = _add(commands, "create", "create a key and print it; only its hash is stored")
-    parser.add_argument("--name", required=True, help="who or what uses the key")
-    parser.add_argument(
-        "--scopes", type=_scopes, default=AGENT_SCOPES, metavar="SCOPE,...",
-        help=f"comma-separated scopes, any of {', '.join(SCOPES)} ({','.join(AGENT_SCOPES)})",
-    )  # fmt: skip
-    parser.add_argument("--project", metavar="ID", help="limit the key to the runs of this project")
-    parser.add_argument(
-        "--expires-days", type=float, metavar="N", help="the number of days until the key expires (never)"
-    )
-    parser.set_defaults(command=_create)
-
-
-def _add(commands: Parsers, name: str, help: str) -> argparse.ArgumentParser:
-    from ._opened import add_database
-
-    parser = commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False)
-    parser.add_argument("--org", default=ORG, help=f"the org of the keys ({ORG})")
-    add_database(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object per key, nothing else")
-    return parser
-
-
-def _scopes(text: str) -> tuple[Scope, ...]:
-    wanted = {part.strip() for part in text.split(",")}
-    if unknown := sorted(wanted - {*SCOPES}):
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not a scope; valid: {', '.join(SCOPES)}")
-    return tuple(scope for scope in SCOPES if scope in wanted)
-
-
-def _create(arguments: argparse.Namespace) -> int:
-    from ._opened import opened, place_of, settings_of
-
-    now, days = time.time(), arguments.expires_days
-    if days is not None and not 0 < days <= MOST_DAYS:
+@keys.command("create")
+@expanded
+def create(
+    database: Database,
+    name: Annotated[str, Option(metavar="NAME", help="who or what uses the key")],
+    scopes: Annotated[
+        str, Option(metavar="SCOPE,...", help=f"comma-separated scopes, any of {', '.join(SCOPES)}")
+    ] = ",".join(AGENT_SCOPES),
+    project: Annotated[str | None, Option(metavar="ID", help="limit the key to the runs of this project")] = None,
+    expires_days: Annotated[
+        float | None, Option(parser=decimal, metavar="N", help="the number of days until the key expires (never)")
+    ] = None,
+    org: Org = ORG,
+    as_json: Json = False,
+) -> int:
+    """Create a key and print it; only its hash is stored."""
+    now = time.time()
+    if expires_days is not None and not 0 < expires_days <= MOST_DAYS:
         raise FlagError("--expires-days", f"must be more than 0 and at most {MOST_DAYS}")
-    expires = None if days is None else now + days * DAY_S
-    settings = settings_of(arguments)
+    expires = None if expires_days is None else now + expires_days * DAY_S
+    wanted = _scopes(scopes)
+    settings = settings_of(database)
     with opened(settings) as storage:
-        key, secret = storage.keys.add(
-            arguments.org, name=arguments.name, scopes=arguments.scopes, project_id=arguments.project,
-            expires=expires, now=now,
-        )  # fmt: skip
-        storage.audit.add(arguments.org, BY, "key.add", f"{key.key_id} {' '.join(key.scopes)}", now)
-    if arguments.json:
+        key, secret = storage.keys.add(org, name=name, scopes=wanted, project_id=project, expires=expires, now=now)
+        storage.audit.add(org, BY, "key.add", f"{key.key_id} {' '.join(key.scopes)}", now)
+    if as_json:
         say(json.dumps({**asdict(key), "key": secret}))
     else:
         say(secret)
@@ -96,19 +71,27 @@ def _create(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    from ._opened import opened, used_settings_of
+def _scopes(text: str) -> tuple[Scope, ...]:
+    wanted = {part.strip() for part in text.split(",")}
+    if unknown := sorted(wanted - {*SCOPES}):
+        raise FlagError("--scopes", f"{unknown[0]!r} is not a scope; valid: {', '.join(SCOPES)}")
+    return tuple(scope for scope in SCOPES if scope in wanted)
 
-    with opened(used_settings_of(arguments)) as storage:
-        keys = storage.keys.list(arguments.org)
-    if arguments.json:
-        for key in keys:
+
+@keys.command("list")
+@expanded
+def list_keys(database: Database, org: Org = ORG, as_json: Json = False) -> int:
+    """List the keys, without their secrets."""
+    with opened(used_settings_of(database)) as storage:
+        found = storage.keys.list(org)
+    if as_json:
+        for key in found:
             say(json.dumps(asdict(key)))
-    elif keys:
+    elif found:
         head = ("id", "name", "scopes", "project", "created", "used", "state")
-        show(Table(title=f"keys of org {arguments.org}", head=head, rows=[_row(key) for key in keys]))
+        show(Table(title=f"keys of org {org}", head=head, rows=[_row(key) for key in found]))
     else:
-        warn(f"reasonblocks keys: org {arguments.org} has no key")
+        warn(f"reasonblocks keys: org {org} has no key")
     return OK
 
 
@@ -129,18 +112,24 @@ def _day(at: float | None) -> str:
     return "" if at is None else datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%d")
 
 
-def _revoke(arguments: argparse.Namespace) -> int:
-    from ._opened import opened, used_settings_of
-
-    now, key_id = time.time(), _id_of(arguments.key_id)
-    with opened(used_settings_of(arguments)) as storage:
-        done = storage.keys.revoke(arguments.org, key_id, now)
+@keys.command("revoke")
+@expanded
+def revoke(
+    database: Database,
+    key: Annotated[str, Argument(metavar="ID", help="the id of the key, as `list` prints it, or the key")],
+    org: Org = ORG,
+    as_json: Json = False,
+) -> int:
+    """Revoke a key."""
+    now, key_id = time.time(), _id_of(key)
+    with opened(used_settings_of(database)) as storage:
+        done = storage.keys.revoke(org, key_id, now)
         if done:
-            storage.audit.add(arguments.org, BY, "key.revoke", key_id, now)
+            storage.audit.add(org, BY, "key.revoke", key_id, now)
     if not done:
-        warn(f"reasonblocks keys: org {arguments.org} has no valid key {key_id!r}; `reasonblocks keys list` shows them")
+        warn(f"reasonblocks keys: org {org} has no valid key {key_id!r}; `reasonblocks keys list` shows them")
         return PROBLEM
-    if arguments.json:
+    if as_json:
         say(json.dumps({"key_id": key_id, "revoked": now}))
     else:
         say(f"revoked {key_id}; a running server refuses it within 30 seconds")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
 
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from reasonblocks.util.extras import pip_install
@@ -28,24 +30,31 @@ FOLDER = "server"
 """The name of the data folder in the user's folder."""
 
 
-def add_database(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--data",
-        metavar="FOLDER",
-        help=f"the folder of the database and the patterns ($REASONBLOCKS_DATA, else ${HOME}/{FOLDER}, "
-        f"else ~/.reasonblocks/{FOLDER})",
-    )
-    parser.add_argument(
-        "--database-url",
-        metavar="URL",
-        help="postgresql://... or sqlite:///PATH ($REASONBLOCKS_DATABASE_URL, else a file in the data folder); on a "
-        "command line, every user of this machine can see a password",
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """The options that name the database of a server."""
+
+    data: Annotated[
+        str | None,
+        Option(
+            metavar="FOLDER",
+            help=f"the folder of the database and the patterns ($REASONBLOCKS_DATA, else ${HOME}/{FOLDER}, "
+            f"else ~/.reasonblocks/{FOLDER})",
+        ),
+    ] = None
+    database_url: Annotated[
+        str | None,
+        Option(
+            metavar="URL",
+            help="postgresql://... or sqlite:///PATH ($REASONBLOCKS_DATABASE_URL, else a file in the data folder); on "
+            "a command line, every user of this machine can see a password",
+        ),
+    ] = None
 
 
-def settings_of(arguments: Namespace, **given: Any) -> Settings:
+def settings_of(database: Database, **given: Any) -> Settings:
     """Return the settings of a server that is started. Options override the environment."""
-    settings = _read(arguments, **given)
+    settings = _read(database, **given)
     try:
         make_folder(settings.data)
         return settings
@@ -54,9 +63,9 @@ def settings_of(arguments: Namespace, **given: Any) -> Settings:
         raise ReasonBlocksError(f"cannot write to {settings.data}: {reason}; --data names another folder") from error
 
 
-def used_settings_of(arguments: Namespace) -> Settings:
+def used_settings_of(database: Database) -> Settings:
     """Return the settings of a server that has been started. Raises `ReasonBlocksError` for a place without one."""
-    settings = _read(arguments)
+    settings = _read(database)
     if settings.database_url is None and not (settings.data / DATABASE_FILE).exists():
         raise ReasonBlocksError(f"no server has been started with {settings.data}; --data names another folder")
     path = settings.database.partition("?")[0]
@@ -70,9 +79,9 @@ def place_of(settings: Settings) -> str:
     return str(settings.data) if settings.database_url is None else shown_url(settings.database_url)
 
 
-def _read(arguments: Namespace, **given: Any) -> Settings:
-    data = arguments.data or os.environ.get("REASONBLOCKS_DATA") or placed(None, FOLDER, "--data FOLDER")
-    return Settings.from_environ(os.environ, data=data, database_url=arguments.database_url, **given)
+def _read(database: Database, **given: Any) -> Settings:
+    data = database.data or os.environ.get("REASONBLOCKS_DATA") or placed(None, FOLDER, "--data FOLDER")
+    return Settings.from_environ(os.environ, data=data, database_url=database.database_url, **given)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ipaddress
 import json
 import socket
@@ -11,11 +10,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
 
 from reasonblocks.exceptions import ReasonBlocksError
-from reasonblocks_workbench.cli.options import FlagError
-from reasonblocks_workbench.cli.output import OK, PROBLEM, Parsers, say, warn
+from reasonblocks_workbench.cli.options import FlagError, expanded, whole
+from reasonblocks_workbench.cli.output import OK, PROBLEM, say, warn
+
+from ._opened import Database, opened, settings_of
 
 if TYPE_CHECKING:
     import uvicorn
@@ -46,65 +49,52 @@ class Door:
     login: str | None
 
 
-def add_to(commands: Parsers) -> None:
-    parser = commands.add_parser(
-        "serve",
-        help="run the server, which stores a team's runs and shows them in a dashboard",
-        description="Runs the ReasonBlocks server until SIGTERM or Ctrl-C. The first start creates the database and a "
-        "key, which it prints once.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--host", default=HOST, help=f"the address to listen on ({HOST})")
-    parser.add_argument("--port", type=int, default=PORT, help=f"the port to listen on, 0 for any free one ({PORT})")
-    parser.add_argument(
-        "--public-url", metavar="URL", help="the address that people use if a proxy is in front of the server"
-    )
-    _add_storage(parser)
-    parser.add_argument(
-        "--threads",
-        metavar="DATABASE",
-        help="the database of the agents' threads, a path or postgresql://...: the dashboard then shows their cards "
-        "($REASONBLOCKS_THREADS)",
-    )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="the number of worker processes ($REASONBLOCKS_WORKERS, else 1)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object when the server is ready")
-    parser.set_defaults(command=serve)
+@expanded
+def serve(
+    database: Database,
+    host: Annotated[str, Option(metavar="HOST", help="the address to listen on")] = HOST,
+    port: Annotated[int, Option(parser=whole, metavar="PORT", help="the port to listen on, 0 for any free one")] = PORT,
+    public_url: Annotated[
+        str | None, Option(metavar="URL", help="the address that people use if a proxy is in front of the server")
+    ] = None,
+    qdrant_url: Annotated[
+        str | None,
+        Option(metavar="URL", help="the Qdrant server for the patterns ($QDRANT_URL, else a file in the data folder)"),
+    ] = None,
+    threads: Annotated[
+        str | None,
+        Option(
+            metavar="DATABASE",
+            help="the database of the agents' threads, a path or postgresql://...: the dashboard then shows their "
+            "cards ($REASONBLOCKS_THREADS)",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        Option(parser=whole, metavar="N", help="the number of worker processes ($REASONBLOCKS_WORKERS, else 1)"),
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="print one JSON object when the server is ready")] = False,
+) -> int:
+    """Run the server, which stores a team's runs and shows them in a dashboard.
 
-
-def _add_storage(parser: argparse.ArgumentParser) -> None:
-    from ._opened import add_database
-
-    add_database(parser)
-    parser.add_argument(
-        "--qdrant-url",
-        metavar="URL",
-        help="the Qdrant server for the patterns ($QDRANT_URL, else a file in the data folder)",
-    )
-
-
-def serve(arguments: argparse.Namespace) -> int:
-    """Migrate the database, then keep the workers running. Return 1 if they cannot start."""
+    It runs until SIGTERM or Ctrl-C. The first start creates the database and a key, which it prints once.
+    """
     from reasonblocks.backends.qdrant_store.clients import require_client  # imports numpy
 
-    from ._opened import opened, settings_of
     from ._workers import keep_running
 
-    if arguments.public_url and not arguments.public_url.startswith(("http://", "https://")):
+    if public_url and not public_url.startswith(("http://", "https://")):
         raise FlagError("--public-url", "must be an http or https URL")
-    settings = settings_of(
-        arguments, qdrant_url=arguments.qdrant_url, workers=arguments.workers, threads_url=arguments.threads
-    )
+    settings = settings_of(database, qdrant_url=qdrant_url, workers=workers, threads_url=threads)
     if settings.qdrant_url is not None:
         require_client("QdrantStore")
     if settings.threads_url is not None:
         _check_threads(settings.threads_url)
-    with _listener(arguments.host, arguments.port) as listener:
+    with _listener(host, port) as listener:
         with opened(settings) as storage:
-            door = _door(storage, settings, (arguments.public_url or _url(listener)).rstrip("/"))
+            door = _door(storage, settings, (public_url or _url(listener)).rstrip("/"))
         work = partial(work_on, settings, listener)
-        done = keep_running(work, settings.workers, partial(_show, door, arguments.host, as_json=arguments.json))
+        done = keep_running(work, settings.workers, partial(_show, door, host, as_json=as_json))
     if not done:
         warn("reasonblocks serve: a worker could not start")
     return OK if done else PROBLEM

@@ -1,20 +1,42 @@
-"""Compares what two sets of settings decide on the same runs: which steps differ, and who intervenes where."""
+"""Compares what two sets of settings decide on the same runs: an overview, each differing run, or one in detail."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
 
 from reasonblocks.types import JSON, StepDecision
 
 from ..replay import ReplayedRun
-from ._replay_json import run_json, step_json
-from ._said import interventions, said, second_look_at
-from ._stops import stopped
-from .output import Table
+from ..report.sources import told_by
+from ._decisions import (
+    interventions,
+    monitor_speaks,
+    run_json,
+    second_look_at,
+    silence,
+    step_json,
+    stop_reason,
+    stopped,
+)  # fmt: skip
+from ._lines import Canvas, Line, canvas, clipped, fitted, paint
+from ._run_view import (
+    INDENT,
+    StepView,
+    decided_lines,
+    named,
+    place_of,
+    quiet_lines,
+    run_head,
+    state_parts,
+    stop_lines,
+    title_lines,
+)  # fmt: skip
+from .output import Bar, Table, show
 
 SIDES = ("a", "b")
+NAMES, MARGIN = ("A", "B"), "   "
 
 
 def differing(one: ReplayedRun, other: ReplayedRun) -> list[int]:
@@ -37,13 +59,13 @@ def _effects(run: ReplayedRun) -> list[object]:
 
 def _effect(decision: StepDecision) -> object:
     """Return what a decision does to the next call."""
-    texts = said(decision)
+    texts = told_by(decision)
     route = decision.route or decision.withheld_route
     return decision.fsm_state, route, texts_of(decision), decision.placement if texts else None
 
 
 def texts_of(decision: StepDecision) -> tuple[tuple[str, str, bool], ...]:
-    return tuple((text.source, text.text, text.withheld) for text in said(decision))
+    return tuple((text.source, text.text, text.withheld) for text in told_by(decision))
 
 
 def start_differs(one: ReplayedRun, other: ReplayedRun) -> bool:
@@ -140,3 +162,141 @@ class Comparison:
 
 def _row(name: str, counts: Sequence[int]) -> tuple[str, ...]:
     return name, *(f"{count:,}" for count in counts)
+
+
+class DiffReport:
+    """Shows an overview and then every differing run; or the differing steps of the run that is asked for."""
+
+    def __init__(self, bar: Bar, files: Sequence[str], *, run: str | None, full: bool) -> None:
+        self.bar, self.files, self.run, self.full = bar, files, run, full
+        self.canvas = canvas()
+        self.comparison = Comparison()
+        self.entries: list[tuple[Line, ...]] = []
+
+    def add(self, replayed: Sequence[ReplayedRun]) -> bool:
+        self.comparison.add(replayed)
+        if self.run is not None:
+            self.bar.clear()
+            paint(differing_steps(replayed, self.files, self.canvas, full=self.full))
+        elif differing(*replayed) or start_differs(*replayed):
+            self.entries.append(tuple(entry_lines(replayed, self.canvas)))
+        return True
+
+    def end_file(self, path: str, malformed: int) -> None: ...
+
+    def end(self) -> None:
+        if self.run is not None or not self.comparison.every.runs:
+            return
+        paint(side_lines(self.files, self.canvas))
+        show(self.comparison.table())
+        paint(chain.from_iterable(self.entries))
+
+
+def side_lines(files: Sequence[str], canvas: Canvas) -> Iterator[Line]:
+    for name, file in zip(NAMES, files, strict=True):
+        yield ((name.ljust(len(MARGIN)), "bold"), (fitted(file, canvas.width - len(MARGIN)), "dim"))
+
+
+def entry_lines(replayed: Sequence[ReplayedRun], canvas: Canvas) -> Iterator[Line]:
+    """Yield the run, its first differing step, and what each side does after it."""
+    run, steps = replayed[0].run, differing(*replayed)
+    if not steps:
+        yield from title_lines(replayed[0], canvas, "only the first call differs")
+        return
+    count = f"{len(steps):,} of {len(run.steps):,} steps differ, the first is step {steps[0]}"
+    yield from title_lines(replayed[0], canvas, count)
+    for side, one in zip(NAMES, replayed, strict=True):
+        name = side
+        for row in clipped(_short(one, steps[0]), canvas.width - 5, 2, 2):
+            yield ((INDENT, ""), (name.ljust(len(MARGIN)), "bold"), (row, ""))
+            name = " "
+
+
+def _short(replayed: ReplayedRun, index: int) -> str:
+    """Return in a sentence what the decision after that step does."""
+    if index >= len(replayed.decisions):
+        return "not decided: the run would have been stopped before"
+    decision, found = replayed.decisions[index], stopped(replayed)
+    state = decision.fsm_state.value
+    if found is not None and found.step == index:
+        return f"{state}, {'stops' if found.stop.real else 'would stop'} the run: {stop_reason(replayed, found)}"
+    texts = [text for text in told_by(decision) if not text.standing]
+    if not texts:
+        why = silence(decision, None)
+        return f"{state}, says nothing{f' ({why})' if why else ''}"
+    verb = "would say" if texts[0].withheld else "says"
+    return f"{state}, {named(texts[0])} {verb}: {texts[0].text}"
+
+
+def _decisions(replayed: Sequence[ReplayedRun], index: int) -> list[StepDecision | None]:
+    return [run.decisions[index] if index < len(run.decisions) else None for run in replayed]
+
+
+def differing_steps(
+    replayed: Sequence[ReplayedRun], files: Sequence[str], canvas: Canvas, *, full: bool
+) -> Iterator[Line]:
+    """Yield the run's head, and each differing step with what A and B decide after it."""
+    steps = differing(*replayed)
+    yield from run_head(replayed[0], canvas)
+    yield from side_lines(files, canvas)
+    if start_differs(*replayed):
+        yield from _start(canvas, replayed)
+    view, last = StepView(canvas, full=full), _LastSaid(replayed)
+    for index in steps:
+        yield ()
+        yield ((f"step {index}", "bold"),)
+        step = replayed[0].run.steps[index]
+        yield from view.lines(step) if full else [((INDENT, ""), (view.line(step), "dim"))]
+        yield from _both(canvas, replayed, index, last.before(index))
+    yield ()
+    total = len(replayed[0].run.steps)
+    yield ((f"{len(steps):,} of {total:,} steps are decided differently", "bold"),)
+
+
+def _start(canvas: Canvas, replayed: Sequence[ReplayedRun]) -> Iterator[Line]:
+    for name, run in zip(NAMES, replayed, strict=True):
+        yield _side(name, run.start, canvas)
+        yield from _inner(decided_lines(run.start, _inside(canvas), "before the first call"))
+
+
+def _both(canvas: Canvas, replayed: Sequence[ReplayedRun], index: int, since: Sequence[int | None]) -> Iterator[Line]:
+    inside = _inside(canvas)
+    for name, run, decision, steps in zip(NAMES, replayed, _decisions(replayed, index), since, strict=True):
+        if decision is None:
+            yield ((name.ljust(len(MARGIN)), "bold"), ("not decided: the run would have been stopped before", "red"))
+            continue
+        yield _side(name, decision, canvas)
+        yield from _inner(decided_lines(decision, inside, place_of(decision, index)))
+        found = stopped(run)
+        if found is not None and found.step == index:
+            yield from _inner(stop_lines(run, found, inside))
+        yield from _inner(quiet_lines(decision, inside, steps, ""))
+
+
+def _side(name: str, decision: StepDecision, canvas: Canvas) -> Line:
+    return ((name.ljust(len(MARGIN)), "bold"), *state_parts(decision, canvas))
+
+
+def _inside(canvas: Canvas) -> Canvas:
+    return replace(canvas, width=canvas.width - len(MARGIN))
+
+
+def _inner(lines: Iterator[Line]) -> Iterator[Line]:
+    return (((MARGIN, ""), *line) for line in lines)
+
+
+class _LastSaid:
+    """Finds how long ago a monitor of each side said its last text; asked for steps in ascending order."""
+
+    def __init__(self, replayed: Sequence[ReplayedRun]) -> None:
+        self.replayed = replayed
+        self.at = 0
+        self.last: list[int | None] = [None, None]
+
+    def before(self, index: int) -> list[int | None]:
+        for at in range(self.at, index):
+            for side, decision in enumerate(_decisions(self.replayed, at)):
+                if decision is not None and monitor_speaks(decision):
+                    self.last[side] = at
+        self.at = index
+        return [None if last is None else index - last for last in self.last]

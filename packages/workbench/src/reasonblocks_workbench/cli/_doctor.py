@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -12,7 +11,9 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from reasonblocks.discovery import ADAPTERS as OURS
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
@@ -22,7 +23,7 @@ from reasonblocks.util.secret import shown_url
 
 from ..extras import EXTRAS
 from .files import ORG
-from .output import OK, PROBLEM, Parsers, Table, numbered, show, warn
+from .output import OK, PROBLEM, Table, numbered, show, warn
 
 if TYPE_CHECKING:
     from reasonblocks.backends.http import Exchange
@@ -34,6 +35,7 @@ LIBRARIES: Mapping[str, str | None] = {
     "numpy": None,
     "pydantic": None,
     "rich": None,
+    "typer": None,
     "detect-secrets": "memory",
     "httpx": "http",
     "mcp": "mcp",
@@ -87,22 +89,16 @@ class Examination:
     problems: tuple[str, ...]
 
 
-def add_to(commands: Parsers) -> None:
-    parser = commands.add_parser(
-        "doctor",
-        help="show what is installed and which backends are in use",
-        description="Reports what is installed and in use here, and changes nothing. If REASONBLOCKS_BASE_URL names a "
-        "server, sends it two requests to check that it answers and accepts the key. Sends nothing else.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else on stdout")
-    parser.set_defaults(command=doctor)
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object, nothing else on stdout")] = False,
+) -> int:
+    """Report what is installed and in use here, and change nothing.
 
-
-def doctor(arguments: argparse.Namespace) -> int:
-    """Print the examination; return 1 if there is a problem."""
+    If REASONBLOCKS_BASE_URL names a server, sends it two requests to check that it answers and accepts the key. Sends
+    nothing else.
+    """
     found = examine(os.environ)
-    if arguments.json:
+    if as_json:
         print(json.dumps(asdict(found)))
     else:
         for table in _tables(found):

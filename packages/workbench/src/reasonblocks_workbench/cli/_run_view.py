@@ -1,40 +1,150 @@
-"""Draws one replayed run: each step, and what steering says about it, at its place."""
+"""Draws one replayed run: each step with its thought, calls and results, and what steering says about it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, zip_longest
 
-from reasonblocks.types import FSMState, Step, StepDecision, Usage
+from reasonblocks.account.calls import Kind
+from reasonblocks.account.results import read
+from reasonblocks.types import JSON, FSMState, Step, StepDecision, ToolCall, ToolResult, Usage
 from reasonblocks.types.outcomes import kind_of
+from reasonblocks.util.json import canonical
 
 from ..replay import ReplayedRun
-from ._layout import bar, cells, fitted, rows
-from ._paint import Canvas, Line, plain
-from ._said import (
-    Said,
+from ..report import Told
+from ..report.sources import told_by
+from ._decisions import (
+    Stopped,
     finding,
     gate_of,
     intervenes,
     interventions,
     monitor_speaks,
     observed,
-    said,
     second_look,
     second_look_at,
     silence,
+    stop_reason,
+    stopped,
     texts,
-)
-from ._step_view import INDENT, StepView
-from ._stops import Stopped, stop_reason, stopped
-from .output import printable
+    why,
+)  # fmt: skip
+from ._lines import Canvas, Line, bar, cells, clipped, fitted, plain, rows
+from .output import clean, printable
 
 BAR = 10
 MARGIN = 12
 """Columns of the names beside the header's lines."""
 STYLES = {FSMState.FAST: "green", FSMState.SLOW: "yellow", FSMState.SKIP: "red"}
 OUTCOMES = {"success": "bold green", "failure": "bold red"}
+THOUGHT, ARGUMENTS, RESULT = (4, 1), (2, 0), (3, 2)
+"""Rows at the start and at the end of each text that are shown of a long one."""
+INDENT, DEEPER = "  ", "    "
+
+
+class StepView:
+    """Draws steps on a canvas. `full` shows texts whole."""
+
+    def __init__(self, canvas: Canvas, *, full: bool) -> None:
+        self.canvas, self.full = canvas, full
+
+    def lines(self, step: Step) -> Iterator[Line]:
+        """Yield the thought, then each call with its result."""
+        yield from self._thought(step)
+        results = _by_call(step)
+        for index, call in enumerate(step.tool_calls):
+            yield from self._call(call)
+            for result in results.pop(index, ()):
+                yield from self._result(result)
+        for result in chain.from_iterable(results.values()):
+            yield ((INDENT, ""), (f"{self.canvas.glyphs.call} ", "dim"), (clean(result.name or "a result"), "dim"))
+            yield from self._result(result)
+
+    def line(self, step: Step) -> str:
+        """Return the step in one row: its calls, or what it thinks if it calls nothing."""
+        calls = " + ".join(f"{call.name} {_arguments(call.arguments, 60)}" for call in step.tool_calls)
+        return fitted(calls or step.thought or step.reasoning, self.canvas.width - len(INDENT))
+
+    def _thought(self, step: Step) -> Iterator[Line]:
+        if step.thought.strip():
+            yield from self._text(step.thought, INDENT, "", THOUGHT)
+        if step.reasoning.strip() and (self.full or not step.thought.strip()):
+            yield ((INDENT, ""), ("reasoning", "dim italic"))
+            yield from self._text(step.reasoning, INDENT, "italic", THOUGHT)
+
+    def _call(self, call: ToolCall) -> Iterator[Line]:
+        name, mark = clean(call.name), f"{self.canvas.glyphs.call} "
+        head: Line = ((INDENT, ""), (mark, "cyan"), (name, "bold cyan"))
+        if self.full:
+            yield head
+            yield from self._whole(call.arguments)
+            return
+        room = self.canvas.width - cells(f"{INDENT}{mark}{name}  ")
+        text = _arguments(call.arguments, 2 * (self.canvas.width - len(DEEPER)))
+        if cells(text) <= room:
+            yield (*head, ("  ", ""), (text, "")) if text else head
+            return
+        yield head
+        yield from self._text(text, DEEPER, "", ARGUMENTS)
+
+    def _whole(self, arguments: JSON) -> Iterator[Line]:
+        given = arguments if isinstance(arguments, dict) else {"": arguments}
+        for key, value in given.items():
+            text = value if isinstance(value, str) else canonical(value)
+            if key and len(given) > 1:
+                yield ((DEEPER, ""), (f"{clean(key)}:", "dim"))
+            yield from self._text(text, DEEPER, "", ARGUMENTS)
+
+    def _result(self, result: ToolResult) -> Iterator[Line]:
+        wrong = is_error(result)
+        edge: Line = ((DEEPER, ""), (f"{self.canvas.glyphs.edge} ", "red" if wrong else "dim"))
+        if wrong:
+            yield (*edge, ("error", "bold red"))
+        if not result.output.strip():
+            yield (*edge, ("no output", "dim"))
+        for row in self._rows(result.output, self.canvas.width - len(DEEPER) - 2, RESULT):
+            yield (*edge, (row, "dim"))
+
+    def _text(self, text: str, indent: str, style: str, limits: tuple[int, int]) -> Iterator[Line]:
+        for row in self._rows(text, self.canvas.width - len(indent), limits):
+            yield ((indent, ""), (row, style))
+
+    def _rows(self, text: str, width: int, limits: tuple[int, int]) -> Iterable[str]:
+        return rows(text, width) if self.full else clipped(text, width, *limits)
+
+
+def is_error(result: ToolResult) -> bool:
+    """Return True for a result that is an error, or announces one where the recording does not know."""
+    return read(result, kind=Kind(frozenset())).failed if result.is_error is None else result.is_error
+
+
+def _by_call(step: Step) -> dict[int, list[ToolResult]]:
+    """Return the results by the position of their call; a result of an unknown call follows all calls."""
+    places = {call.id: index for index, call in reversed(list(enumerate(step.tool_calls))) if call.id}
+    found: dict[int, list[ToolResult]] = defaultdict(list)
+    for position, result in enumerate(step.tool_results):
+        unnamed = position if not result.call_id and position < len(step.tool_calls) else len(step.tool_calls)
+        found[places.get(result.call_id, unnamed)].append(result)
+    return found
+
+
+def _arguments(arguments: JSON, limit: int) -> str:
+    """Return the arguments in one line: the text of a single one, else pairs of name and value, each cut alike."""
+    given = arguments if isinstance(arguments, dict) else {"": arguments}
+    if len(given) == 1:
+        (value,) = given.values()
+        return fitted(value if isinstance(value, str) else canonical(value), limit)
+    each = max(12, limit // max(1, len(given)))
+    return "  ".join(f"{fitted(key, 40)}={_value(value, each)}" for key, value in given.items())
+
+
+def _value(value: JSON, limit: int) -> str:
+    text = json.dumps(value[: 2 * limit], ensure_ascii=False) if isinstance(value, str) else canonical(value)
+    plain = isinstance(value, str) and value and " " not in value and text == f'"{value}"'
+    return fitted(str(value) if plain else text, limit)
 
 
 def run_lines(replayed: ReplayedRun, canvas: Canvas, *, full: bool = False, only_said: bool = False) -> Iterator[Line]:
@@ -158,7 +268,7 @@ def _count_of(replayed: ReplayedRun) -> str:
     """Return how many texts of each kind were said, and after which steps."""
     steps = interventions(replayed)
     if not steps:
-        return "nothing but standing rules" if said(replayed.start) else "nothing"
+        return "nothing but standing rules" if told_by(replayed.start) else "nothing"
     counts = Counter(text.who for text in texts(replayed))
     kinds = ", ".join(
         f"{count} by {'a ' if count == 1 else ''}{who}{'' if count == 1 else 's'}" for who, count in counts.items()
@@ -238,10 +348,10 @@ def state_parts(decision: StepDecision, canvas: Canvas) -> Line:
 
 def decided_lines(decision: StepDecision, canvas: Canvas, place: str, *, standing: bool = True) -> Iterator[Line]:
     """Yield every text of a decision, whole, behind a bar; also its standing rules unless these are left out."""
-    for index, text in enumerate(text for text in said(decision) if standing or not text.standing):
+    for index, text in enumerate(text for text in told_by(decision) if standing or not text.standing):
         if index:
             yield ()
-        yield from _text_lines(text, canvas, place)
+        yield from _text_lines(text, decision, canvas, place)
 
 
 def stop_lines(replayed: ReplayedRun, found: Stopped, canvas: Canvas) -> Iterator[Line]:
@@ -256,23 +366,28 @@ def place_of(decision: StepDecision, index: int) -> str:
     return f"after step {index}" if second_look(decision) else f"before step {index + 1}"
 
 
-def _text_lines(text: Said, canvas: Canvas, place: str) -> Iterator[Line]:
+def _text_lines(text: Told, decision: StepDecision, canvas: Canvas, place: str) -> Iterator[Line]:
     style, words = ("dim", "dim") if text.standing else ("magenta", "")
     edge = (f"{canvas.glyphs.said} ", style)
     width = canvas.width - len(edge[0])
-    for row in rows(label(text, place), width):
+    for row in rows(label(text, decision, place), width):
         yield edge, (row, f"bold {style}")
     for row in rows(text.text, width):
         yield edge, (row, words)
 
 
-def label(text: Said, place: str) -> str:
+def named(text: Told) -> str:
+    """Return who says a text, as the subject of a sentence."""
+    return f"a {text.who}" if text.look else text.who
+
+
+def label(text: Told, decision: StepDecision, place: str) -> str:
     """Return the line above a text: who says it, where, and why."""
     if text.standing:
         return f"{text.who}, {place}"
-    who = f"{text.who} {'would say' if text.withheld else 'says'}, {place}"
-    patterns = f"with lesson {text.patterns}" if text.why and text.patterns else text.patterns
-    reasons = " ".join(filter(None, (text.why, patterns)))
+    who = f"{named(text)} {'would say' if text.withheld else 'says'}, {place}"
+    found, patterns = why(text, decision), ", ".join(text.patterns)
+    reasons = " ".join(filter(None, (found, f"with lesson {patterns}" if found and patterns else patterns)))
     return f"{who}: {printable(reasons)}" if reasons else who
 
 

@@ -1,51 +1,27 @@
-"""Opens the files that commands share: recorded runs, output files, and the pattern store."""
+"""Opens the files that commands share: recorded runs, output files, and those in the home folder."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from reasonblocks.exceptions import ConfigError, ReasonBlocksError, RecordError
-from reasonblocks.util.files import HOME, STORE, home, write_whole
+from reasonblocks.exceptions import ConfigError, RecordError
+from reasonblocks.util.files import HOME, home, write_whole
 
 from .output import Bar, say_data, warn
 
 if TYPE_CHECKING:
-    from reasonblocks.backends.local_store import LocalStore
-    from reasonblocks.types import Pattern
-
     from ..traces import RecordedRun
 
 STDOUT = "-"
 MEGABYTE = 1024 * 1024
-
-
-def add_format(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--format",
-        type=_format,
-        metavar="NAME",
-        help="the format of the files; by default, it is detected from their content",
-    )
-
-
-def _format(name: str) -> str:
-    """Return the name of a reader. Raises `argparse.ArgumentTypeError` with all names."""
-    from ..traces import installed_readers
-
-    names = [reader.name for reader in installed_readers()]
-    if name not in names:
-        raise argparse.ArgumentTypeError(f"{name!r} is unknown; valid: {', '.join(names)}")
-    return name
 
 
 def recorded(
@@ -130,61 +106,3 @@ def placed(path: str | os.PathLike[str] | None, name: str, option: str) -> Path:
 
 ORG = "default"
 """The org of a client without `org_id`."""
-Origin: TypeAlias = Literal["starter", "yours", "yours, over the starter's", "starter, off"]
-
-
-def add_store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", metavar="PATH", help=f"the file ({in_home(STORE)})")
-
-
-def add_org(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--org", metavar="ORG", help=what)
-
-
-def opened(arguments: argparse.Namespace) -> LocalStore:
-    """Open the store, with the starter library under it. Its file is created when a pattern is added."""
-    from reasonblocks.backends.local_store import LocalStore
-    from reasonblocks.patterns.starter import starter_patterns
-
-    return LocalStore(placed(arguments.store, STORE, "--store PATH"), layer=starter_patterns())
-
-
-def origin(pattern: Pattern) -> Origin:
-    from reasonblocks.patterns import content_of
-
-    shipped = _shipped()
-    if pattern.id not in shipped:
-        return "yours"
-    is_shipped = content_of(replace(pattern, off=False)) == content_of(switched_on(pattern.id))
-    if pattern.off and (is_shipped or not pattern.fields):
-        return "starter, off"
-    return "starter" if is_shipped else "yours, over the starter's"
-
-
-def is_off_by_default(pattern_id: str) -> bool:
-    """Return True for a pattern of the starter library that is used only once it is switched on."""
-    shipped = _shipped()
-    return pattern_id in shipped and shipped[pattern_id].off
-
-
-def switched_on(pattern_id: str) -> Pattern:
-    """Return a pattern of the starter library as it is when it is used."""
-    return replace(_shipped()[pattern_id], off=False)
-
-
-def _shipped() -> dict[str, Pattern]:
-    from reasonblocks.patterns.starter import starter_patterns
-
-    return {starter.id: starter for starter in starter_patterns()}
-
-
-def named(store: LocalStore, pattern_id: str) -> Pattern:
-    """Return the pattern with that id. Raises `ReasonBlocksError` with the nearest id."""
-    from reasonblocks.util.text import nearest
-
-    found = store.get(pattern_id)
-    if found is None:
-        near = nearest(pattern_id, [pattern.id for pattern in store.list(ORG, layer=True)])
-        hint = f"; did you mean {near!r}?" if near else "; `reasonblocks patterns list` names them"
-        raise ReasonBlocksError(f"no pattern is called {pattern_id!r}{hint}")
-    return found

@@ -1,17 +1,42 @@
-"""Defines the settings of `ReasonBlocks` as command-line options, one row for each, and reads a settings file."""
+"""Defines the options that commands share, and the settings of `ReasonBlocks` as options, one row for each."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeAlias, TypeGuard
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeGuard, get_type_hints
+
+from typer import BadParameter
+from typer import Option as TyperOption
 
 from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.exceptions import ConfigError
+
+Json: TypeAlias = Annotated[bool, TyperOption("--json", help="print one JSON object per line, nothing else on stdout")]
+Format: TypeAlias = Annotated[
+    str | None,
+    TyperOption(
+        parser=lambda name: _format(name),
+        metavar="NAME",
+        help="the format of the files; by default, it is detected from their content",
+    ),
+]
+
+
+def _format(name: str) -> str:
+    """Return the name of a reader. Raises `BadParameter` with all names."""
+    from ..traces import installed_readers
+
+    names = [reader.name for reader in installed_readers()]
+    if name not in names:
+        raise BadParameter(f"{name!r} is unknown; valid: {', '.join(names)}")
+    return name
 
 
 class FlagError(ConfigError):
@@ -25,19 +50,52 @@ class FlagError(ConfigError):
 Read: TypeAlias = Callable[[str], object]
 
 
+def exclusive(given: Mapping[str, object], *, required: bool = False) -> None:
+    """Raise `FlagError` if more than one of these flags is given, or none although one is required."""
+    flags = [flag for flag, value in given.items() if value]
+    if len(flags) > 1:
+        raise FlagError(flags[1], f"cannot be combined with {flags[0]}")
+    if required and not flags:
+        raise FlagError(" or ".join(given), "one of them is required")
+
+
+def whole(text: str) -> int:
+    """Read a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise BadParameter(f"{text!r} is not a whole number") from None
+
+
+def count(text: str) -> int:
+    """Read a whole number of at least 1."""
+    with suppress(ValueError):
+        if int(text) >= 1:
+            return int(text)
+    raise BadParameter(f"{text!r} is not a whole number of at least 1")
+
+
 def number(text: str) -> int | float:
     """Read an int if it is written as one, otherwise a float: windows must be ints."""
     try:
         return int(text)
     except ValueError:
+        return decimal(text)
+
+
+def decimal(text: str) -> float:
+    """Read a number."""
+    try:
         return float(text)
+    except ValueError:
+        raise BadParameter(f"{text!r} is not a number") from None
 
 
 def reference(text: str) -> object:
     """Import `module:attribute`, from the current folder first. A class is called without arguments."""
     module, _, path = text.partition(":")
     if not module or not path:
-        raise argparse.ArgumentTypeError(f"{text!r} is not module:attribute")
+        raise BadParameter(f"{text!r} is not module:attribute")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -46,11 +104,11 @@ def reference(text: str) -> object:
             found = getattr(found, name)
         return found() if isinstance(found, type) else found
     except (ImportError, AttributeError) as error:
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be imported: {error}") from error
+        raise BadParameter(f"{text!r} cannot be imported: {error}") from error
     except MemoryError:
         raise
     except Exception as error:
-        raise argparse.ArgumentTypeError(f"{text!r} raises {type(error).__name__}: {error}") from error
+        raise BadParameter(f"{text!r} raises {type(error).__name__}: {error}") from error
 
 
 def name_or_reference(text: str) -> object:
@@ -64,11 +122,11 @@ def pair(read: Read) -> Read:
     def read_pair(text: str) -> tuple[str, object]:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+            raise BadParameter(f"{text!r} is not KEY=VALUE")
         try:
             return key.strip(), read(value.strip())
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r}: {value!r} is not a number") from None
+        except BadParameter as error:
+            raise BadParameter(f"{text!r}: {error}") from None
 
     return read_pair
 
@@ -76,11 +134,7 @@ def pair(read: Read) -> Read:
 def keyed(key: str, read: Read) -> Read:
     """Return a reader of the value of one fixed key."""
 
-    def value(text: str) -> tuple[str, object]:
-        return key, read(text)
-
-    value.__name__ = read.__name__
-    return value
+    return lambda text: (key, read(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,20 +148,23 @@ class Option:
     metavar: str = "TEXT"
     kind: str = "one"
 
-    def add_to(self, group: argparse._ArgumentGroup) -> None:
-        if self.kind == "switch":
-            group.add_argument(
-                self.flag, dest=self.setting, action=argparse.BooleanOptionalAction, default=None, help=self.help
-            )
-            return
-        group.add_argument(
-            self.flag,
-            dest=self.setting,
-            type=self.read,
-            metavar=self.metavar,
+    @property
+    def parameter(self) -> Parameter:
+        """The parameter of a command that has this option."""
+        switch = self.kind == "switch"
+        declared = TyperOption(
+            f"{self.flag}/--no-{self.flag[2:]}" if switch else self.flag,
+            parser=None if switch else self.read,
+            metavar=None if switch else self.metavar,
             help=self.help,
-            action="store" if self.kind == "one" else "append",
+            rich_help_panel=PANEL,
         )
+        annotation: object = bool | None if switch else str | None if self.kind == "one" else list[str] | None
+        name = self.flag.removeprefix("--").replace("-", "_")
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[annotation, declared])
+
+
+PANEL = "Settings of ReasonBlocks; an option overrides --config"
 
 
 def _reference(setting: str, flag: str, text: str, kind: str = "one") -> Option:
@@ -125,6 +182,9 @@ def _threshold(key: str) -> Option:
     )
 
 
+CONFIG = Option(
+    setting="config", flag="--config", metavar="FILE.toml", help="settings by their names in Python"
+)  # fmt: skip
 OPTIONS: tuple[Option, ...] = (
     Option(
         setting="task_profile", flag="--task-profile", metavar="NAME",
@@ -147,7 +207,7 @@ OPTIONS: tuple[Option, ...] = (
         setting="tool_roles", flag="--tool-role", read=pair(str), metavar="TOOL=ROLE", kind="table",
         help="what a tool is for; may be repeated",
     ),
-    Option(setting="token_budget", flag="--token-budget", read=int, metavar="N", help="tokens that a run may use"),
+    Option(setting="token_budget", flag="--token-budget", read=whole, metavar="N", help="tokens that a run may use"),
     Option(
         setting="patience", flag="--patience", metavar="N of M",
         help='how many of the newest steps have to be dead before the monitors speak ("4 of 5")',
@@ -192,28 +252,76 @@ NOT_SETTABLE = frozenset({"api_key", "base_url", "live_streaming_enabled", "mail
 REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (reference, name_or_reference))
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("settings", "settings of ReasonBlocks; an option overrides --config")
-    group.add_argument("--config", metavar="FILE.toml", help="settings by their names in Python")
-    for option in OPTIONS:
-        option.add_to(group)
+class Settings:
+    """The settings that a command was given: the file of --config, and the options by their names in Python."""
+
+    OPTIONS: ClassVar[tuple[Option, ...]] = (CONFIG, *OPTIONS)
+
+    def __init__(self, **given: Any) -> None:
+        self.given: dict[str, Any] = {}
+        for option in self.OPTIONS:
+            value = given[option.parameter.name]
+            if value is not None:
+                table = dict(value) if option.kind == "table" else value
+                self.given[option.setting] = _merged(self.given.get(option.setting), table)
+        self.config: str | None = self.given.pop("config", None)
+
+    @classmethod
+    def parameters(cls) -> list[Parameter]:
+        return [option.parameter for option in cls.OPTIONS]
+
+    def read(self, over: str | None = None) -> dict[str, Any]:
+        """Return the keyword arguments for `ReasonBlocks`. Options override the file; tables are merged key by key.
+
+        The settings of the file `over` override those of --config.
+        """
+        settings: dict[str, Any] = {}
+        files = map(settings_of_file, filter(None, (self.config, over)))
+        for found in (*files, self.given):
+            for name, value in found.items():
+                settings[name] = _merged(settings.get(name), value) if name in _TABLES else value
+        return settings
 
 
-def read_settings(arguments: argparse.Namespace, over: str | None = None) -> dict[str, Any]:
-    """Return the keyword arguments for `ReasonBlocks`. Options override the file; tables are merged key by key.
+def expanded(command: Callable[..., int]) -> Callable[..., int]:
+    """Return the command for typer, which has the options of each of its parameters that is a group of them.
 
-    The settings of the file `over` override those of --config.
+    A group is `Settings`, or a dataclass whose fields are options.
     """
-    settings: dict[str, Any] = {}
-    for path in filter(None, (arguments.config, over)):
-        for name, value in settings_of_file(path).items():
-            settings[name] = _merged(settings.get(name), value) if name in _TABLES else value
-    for option in OPTIONS:
-        value = getattr(arguments, option.setting)
-        if value is not None:
-            table = dict(value) if option.kind == "table" else value
-            settings[option.setting] = _merged(settings.get(option.setting), table)
-    return settings
+    given = signature(command, eval_str=True).parameters.values()
+    groups = {each.name: each.annotation for each in given if _is_group(each.annotation)}
+    parts = {name: _parameters(group) for name, group in groups.items()}
+
+    @wraps(command)
+    def run(**values: Any) -> int:
+        made = {
+            name: group(**{each.name: values.pop(each.name) for each in parts[name]}) for name, group in groups.items()
+        }
+        return command(**values, **made)
+
+    single = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in given if each.name not in groups]
+    shown = Signature([*single, *(each for part in parts.values() for each in part)])
+    vars(run).update(__signature__=shown, __annotations__={})
+    return run
+
+
+def _is_group(annotation: object) -> bool:
+    return isinstance(annotation, type) and (issubclass(annotation, Settings) or is_dataclass(annotation))
+
+
+def _parameters(group: type[Any]) -> list[Parameter]:
+    if issubclass(group, Settings):
+        return group.parameters()
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]
 
 
 def _merged(before: object, value: object) -> object:
@@ -268,5 +376,5 @@ def _resolved(path: str, name: str, value: object) -> object:
         if isinstance(value, list):
             return [read(item) if isinstance(item, str) else item for item in value]
         return read(value) if isinstance(value, str) else value
-    except argparse.ArgumentTypeError as error:
+    except BadParameter as error:
         raise ConfigError(f"{path}: {name}", value, str(error)) from error

@@ -9,11 +9,10 @@ import json
 import logging
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, TextIO
+from typing import TextIO
 
 OK, PROBLEM, USAGE = 0, 1, 2
 BAR_CELLS = 24
@@ -168,9 +167,3 @@ class Bar:
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
-
-
-class Parsers(Protocol):
-    """The result of `add_subparsers`."""
-
-    def add_parser(self, name: str, *, help: str, description: str, allow_abbrev: bool) -> ArgumentParser: ...

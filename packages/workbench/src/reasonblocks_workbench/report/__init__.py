@@ -5,7 +5,6 @@ The package reads only its own templates, and uses no clock. Rendering a page ne
 
 from __future__ import annotations
 
-from ._sources import page_of_log, page_of_replayed
 from .html import (
     SCRIPT,
     STYLESHEET,
@@ -20,6 +19,7 @@ from .html import (
 )
 from .line import RunLine, run_line
 from .page import STANDING, Row, RunPage, Told, Verdict, completed_before
+from .sources import page_of_log, page_of_replayed
 from .tally import Tally
 
 __all__ = [

@@ -104,11 +104,12 @@ def _row_of_decision(
         final=bool(replayed.run.steps) and number == len(replayed.run.steps),
         decided=decision is not None,
         scores=decision.scores if decision is not None else {},
-        told=_told_by(decision) if decision is not None else (),
+        told=told_by(decision) if decision is not None else (),
     )
 
 
-def _told_by(decision: StepDecision) -> tuple[Told, ...]:
+def told_by(decision: StepDecision) -> tuple[Told, ...]:
+    """Return all texts of a decision: those that are shown, then those that observing withholds."""
     look = decision.gate_decision == "final"
     shown = [Told(source=one.source, text=one.text, patterns=one.pattern_ids) for one in decision.injections]
     if decision.standing_rules and not any(told.standing for told in shown):

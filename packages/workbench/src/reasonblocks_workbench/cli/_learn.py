@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.util.files import STORE
 
-from .files import ORG, PROPOSALS, add_format, in_home, placed, runs_of
-from .options import OPTIONS
-from .output import OK, PROBLEM, Parsers, printable, say, warn
+from .files import ORG, PROPOSALS, in_home, placed, runs_of
+from .options import OPTIONS, FlagError, Format, Json, Settings, exclusive, expanded
+from .output import OK, PROBLEM, printable, say, warn
 
 if TYPE_CHECKING:
     from reasonblocks.types import JSON
@@ -95,40 +96,68 @@ def _edited(proposal: Proposal) -> Proposal:
         return proposal
 
 
-JUDGING = ("task_profile", "tool_roles", "calibration")
-"""Settings that define trouble."""
+class Judging(Settings):
+    """The settings that define trouble."""
+
+    OPTIONS = tuple(option for option in OPTIONS if option.setting in ("task_profile", "tool_roles", "calibration"))
 
 
-def add_to(commands: Parsers) -> None:
-    parser = commands.add_parser(
-        "learn",
-        help="propose patterns from your agent's finished runs",
-        description="Compares where failed runs got into trouble with what successful runs did instead, and proposes "
-        "patterns. Proposals are kept until you accept or refuse them; without RUNS the pending ones are listed. RUNS "
-        "are files that `replay` reads; runs with an unknown outcome teach nothing.",
-        allow_abbrev=False,
-    )
-    parser.usage = "reasonblocks learn [OPTIONS] [RUNS...]"
-    parser.add_argument("runs", nargs="*", metavar="RUNS")
-    add_format(parser)
-    parser.add_argument(
-        "--org",
-        metavar="ORG",
-        help=f"the org that owns the new lessons ({ORG}); with it, only its proposals are listed and decided",
-    )
-    parser.add_argument("--store", metavar="PATH", help=f"where accepted patterns go ({in_home(STORE)})")
-    parser.add_argument("--out", metavar="FILE", help=f"where proposals are kept ({in_home(PROPOSALS)})")
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object per proposal, nothing else on stdout"
-    )
-    decided = parser.add_mutually_exclusive_group()
-    decided.add_argument("--accept", type=_numbers, metavar="N,M|all", help="store these of the listed proposals")
-    decided.add_argument("--review", action="store_true", help="ask about each: y(es), n(o), e(dit), q(uit)")
-    group = parser.add_argument_group("settings")
-    for option in OPTIONS:
-        if option.setting in JUDGING:
-            option.add_to(group)
-    parser.set_defaults(command=learn)
+@expanded
+def learn(
+    settings: Judging,
+    runs: Annotated[list[str] | None, Argument(metavar="RUNS")] = None,
+    format: Format = None,
+    org: Annotated[
+        str | None,
+        Option(
+            metavar="ORG",
+            help=f"the org that owns the new lessons ({ORG}); with it, only its proposals are listed and decided",
+        ),
+    ] = None,
+    store: Annotated[str | None, Option(metavar="PATH", help=f"where accepted patterns go ({in_home(STORE)})")] = None,
+    out: Annotated[str | None, Option(metavar="FILE", help=f"where proposals are kept ({in_home(PROPOSALS)})")] = None,
+    as_json: Json = False,
+    accept: Annotated[str | None, Option(metavar="N,M|all", help="store these of the listed proposals")] = None,
+    reviews: Annotated[bool, Option("--review", help="ask about each: y(es), n(o), e(dit), q(uit)")] = False,
+) -> int:
+    """Compare where failed runs got into trouble with what successful runs did instead, and propose patterns.
+
+    Proposals are kept until you accept or refuse them; without RUNS the pending ones are listed. RUNS are files that
+    `replay` reads; runs with an unknown outcome teach nothing.
+    """
+    from ..learning import read_proposals, together, write_proposals
+
+    exclusive({"--accept": accept is not None, "--review": reviews})
+    accepted = None if accept is None else _numbers(accept)
+    path = placed(out, PROPOSALS, "--out FILE")
+    known = read_proposals(path)
+    if runs:
+        found = _found(runs_of(runs, format), settings.given, org)
+        if found is None:
+            warn("reasonblocks learn: no run could be read")
+            return PROBLEM
+        known = together(known, found)
+        if known:
+            write_proposals(path, known)
+    pending = _pending(known, org)
+    decided = review(pending) if reviews else [] if accepted is None else _accepted(accepted, pending, org)
+    if decided:
+        _store(store, decided)
+        by_id = {proposal.pattern.id: proposal for proposal in decided}
+        write_proposals(path, [by_id.get(proposal.pattern.id, proposal) for proposal in known])
+    if as_json:
+        numbers = {proposal.pattern.id: number for number, proposal in pending.items()}
+        for proposal in decided or pending.values():
+            say(json.dumps({"number": numbers[proposal.pattern.id], **proposal.as_json()}, separators=(",", ":")))
+    elif decided or reviews or accept is not None:
+        stored = sum(proposal.status == "accepted" for proposal in decided)
+        say(f"{stored} accepted, {len(decided) - stored} refused, {len(pending) - len(decided)} pending")
+    else:
+        for number, proposal in pending.items():
+            for line in listed(number, proposal):
+                say(line)
+        say(f"{len(pending)} pending" if pending else "nothing is proposed")
+    return OK
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -140,32 +169,8 @@ def _numbers(text: str) -> tuple[int, ...]:
     except ValueError:
         numbers = (0,)
     if min(numbers) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither all nor numbers like 1,3")
+        raise FlagError("--accept", f"{text!r} is neither all nor numbers like 1,3")
     return numbers
-
-
-def learn(arguments: argparse.Namespace) -> int:
-    """Propose, list or accept; return 1 if runs were named and none could be read."""
-    from ..learning import read_proposals, together, write_proposals
-
-    path = placed(arguments.out, PROPOSALS, "--out FILE")
-    known = read_proposals(path)
-    if arguments.runs:
-        found = _found(arguments)
-        if found is None:
-            warn("reasonblocks learn: no run could be read")
-            return PROBLEM
-        known = together(known, found)
-        if known:
-            write_proposals(path, known)
-    pending = _pending(known, arguments.org)
-    decided = _decided(arguments, pending)
-    if decided:
-        _store(arguments, decided)
-        by_id = {proposal.pattern.id: proposal for proposal in decided}
-        write_proposals(path, [by_id.get(proposal.pattern.id, proposal) for proposal in known])
-    _report(arguments, pending, decided)
-    return OK
 
 
 def _pending(known: Sequence[Proposal], org: str | None) -> Mapping[int, Proposal]:
@@ -174,20 +179,16 @@ def _pending(known: Sequence[Proposal], org: str | None) -> Mapping[int, Proposa
     return {number: one for number, one in enumerate(pending, 1) if org in (None, one.pattern.org_id)}
 
 
-def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
-    """Return what the files teach; None if they contain no run."""
+def _found(recorded: Iterable[RecordedRun], settings: Mapping[str, Any], org: str | None) -> Sequence[Proposal] | None:
+    """Return what the runs teach; None if there is none."""
     from reasonblocks.client import ReasonBlocks
 
     from ..learning import learn as learn_from
 
-    settings = {name: getattr(arguments, name) for name in JUDGING if getattr(arguments, name) is not None}
-    if "tool_roles" in settings:
-        settings["tool_roles"] = dict(settings["tool_roles"])
     seen: Counter[str] = Counter()
     with closing(ReasonBlocks(e_traces_enabled=False, base_url="", **settings)) as rb:
-        found_runs = runs_of(arguments.runs, arguments.format)
-        runs = _runs(found_runs, seen, task_profile=arguments.task_profile)
-        found = learn_from(runs, rb=rb, org_id=arguments.org or ORG, tool_roles=settings.get("tool_roles"))
+        runs = _runs(recorded, seen, task_profile=settings.get("task_profile"))
+        found = learn_from(runs, rb=rb, org_id=org or ORG, tool_roles=settings.get("tool_roles"))
     if seen["runs"] and seen["unknown outcome"]:
         warn(f"reasonblocks learn: left out for an unknown outcome: {seen['unknown outcome']}")
     return found if seen["runs"] else None
@@ -195,51 +196,26 @@ def _found(arguments: argparse.Namespace) -> Sequence[Proposal] | None:
 
 def _runs(found: Iterable[RecordedRun], seen: Counter[str], task_profile: str | None) -> Iterator[RecordedRun]:
     """Yield the runs as they are judged, and count those with an unknown outcome in `seen`."""
-
     for run in found:
         seen.update(["runs"] if run.has_outcome else ["runs", "unknown outcome"])
         yield replace(run, task_profile=None) if task_profile else run
 
 
-def _decided(arguments: argparse.Namespace, pending: Mapping[int, Proposal]) -> list[Proposal]:
-    """Return the proposals that the user accepts or refuses."""
-    if arguments.review:
-        return review(pending)
-    if arguments.accept is None:
-        return []
-    numbers = arguments.accept or pending
+def _accepted(numbers: Sequence[int], pending: Mapping[int, Proposal], org: str | None) -> list[Proposal]:
+    """Return the pending proposals of these numbers, or all without one, as accepted ones."""
     for number in numbers:
         if number not in pending:
-            of = "" if arguments.org is None else f" of the org {arguments.org!r}"
-            listed_ones = ", ".join(map(str, pending)) or "none"
-            raise ConfigError(
-                "--accept", number, f"is the number of no pending proposal{of} (there are: {listed_ones})"
-            )
-    return [pending[number].with_status("accepted") for number in dict.fromkeys(numbers)]
+            of = "" if org is None else f" of the org {org!r}"
+            known = ", ".join(map(str, pending)) or "none"
+            raise ConfigError("--accept", number, f"is the number of no pending proposal{of} (there are: {known})")
+    return [pending[number].with_status("accepted") for number in dict.fromkeys(numbers or pending)]
 
 
-def _store(arguments: argparse.Namespace, decided: Sequence[Proposal]) -> None:
+def _store(path: str | None, decided: Sequence[Proposal]) -> None:
     """Add the accepted ones to the store: all of them or, after an error, none."""
     from reasonblocks.backends.local_store import LocalStore
 
     accepted = [proposal.pattern for proposal in decided if proposal.status == "accepted"]
     if accepted:
-        path = placed(arguments.store, STORE, "--store PATH")
-        with LocalStore(path) as store:
+        with LocalStore(placed(path, STORE, "--store PATH")) as store:
             store.add(accepted)
-
-
-def _report(arguments: argparse.Namespace, pending: Mapping[int, Proposal], decided: Sequence[Proposal]) -> None:
-    if arguments.json:
-        numbers = {proposal.pattern.id: number for number, proposal in pending.items()}
-        for proposal in decided or pending.values():
-            say(json.dumps({"number": numbers[proposal.pattern.id], **proposal.as_json()}, separators=(",", ":")))
-        return
-    accepted = sum(proposal.status == "accepted" for proposal in decided)
-    if decided or arguments.review or arguments.accept is not None:
-        say(f"{accepted} accepted, {len(decided) - accepted} refused, {len(pending) - len(decided)} pending")
-        return
-    for number, proposal in pending.items():
-        for line in listed(number, proposal):
-            say(line)
-    say(f"{len(pending)} pending" if pending else "nothing is proposed")

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
 
 from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.exceptions import RecordError
 from reasonblocks.util.files import write_whole
 
 from ._replayer import Replayer, replayer
-from .files import add_format, recorded, size
-from .options import FlagError, add_settings, read_settings
-from .output import OK, PROBLEM, Bar, Parsers, say, warn, warnings_once
+from .files import recorded, size
+from .options import FlagError, Format, Settings, count, exclusive, expanded
+from .output import OK, PROBLEM, Bar, numbered, say, warn, warnings_once
 
 if TYPE_CHECKING:
     from ..replay import ReplayedRun
     from ..report import Listing, OnePage, RunPage
-    from ._reports import Report
+    from ._replay import Report
 
 LOGS = ("jsonl-sink", "sqlite-sink")
 """The formats of our own sinks, whose runs are shown as they were recorded."""
@@ -37,39 +38,33 @@ MARK_WITHIN = 1_000
 """Bytes of a page in which its mark is."""
 
 
-def add_to(commands: Parsers) -> None:
-    parser = commands.add_parser(
-        "report",
-        help="write runs as an HTML page: states, difficulty, monitors, and what the agent was told",
-        description="Writes runs as HTML that needs no network. FILE is a log of JsonlSink or SQLiteMonitorSink, "
-        "whose runs are shown as they were recorded, or contains runs in any other format that docs/replay.md lists, "
-        "which are replayed.",
-        allow_abbrev=False,
-    )
-    parser.usage = "reasonblocks report [OPTIONS] FILE... (--out OUT.html | --pages DIR)"
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--out", metavar="OUT.html", help="write all runs into one file, which opens a run by a script")
-    where.add_argument(
-        "--pages", metavar="DIR", help="write a page for each run and an index, which work without scripts"
-    )
-    parser.add_argument("--title", metavar="TEXT", default="Runs", help="the title of the list (Runs)")
-    parser.add_argument("--limit", type=int, metavar="N", help="read at most N runs of each file")
-    add_format(parser)
-    add_settings(parser)
-    parser.set_defaults(command=report)
+@expanded
+def report(
+    files: Annotated[list[str], Argument(metavar="FILE")],
+    settings: Settings,
+    out: Annotated[
+        str | None, Option(metavar="OUT.html", help="write all runs into one file, which opens a run by a script")
+    ] = None,
+    pages: Annotated[
+        str | None,
+        Option(metavar="DIR", help="write a page for each run and an index, which work without scripts"),
+    ] = None,
+    title: Annotated[str, Option(metavar="TEXT", help="the title of the list")] = "Runs",
+    limit: Annotated[int | None, Option(parser=count, metavar="N", help="read at most N runs of each file")] = None,
+    format: Format = None,
+) -> int:
+    """Write runs as HTML that needs no network.
 
-
-def report(arguments: argparse.Namespace) -> int:
-    """Write the report; return 1 if no run could be read."""
-    if arguments.limit is not None and arguments.limit < 1:
-        raise FlagError("--limit", "must be at least 1")
-    book = book_of(arguments.out, arguments.pages, arguments.title, arguments.files)
-    bar = Bar(total=sum(map(size, arguments.files)))
+    FILE is a log of JsonlSink or SQLiteMonitorSink, whose runs are shown as they were recorded, or contains runs in any
+    other format that docs/replay.md lists, which are replayed. Either --out or --pages is required.
+    """
+    exclusive({"--out": out is not None, "--pages": pages is not None}, required=True)
+    book = book_of(out, pages, title, files)
+    bar = Bar(total=sum(map(size, files)))
     with ExitStack() as stack, warnings_once(bar):
-        work = _Work(arguments, stack, bar)
-        for path in arguments.files:
-            for page in islice(work.pages(path), arguments.limit):
+        work = _Work(files, format, settings, stack, bar)
+        for path in files:
+            for page in islice(work.pages(path), limit):
                 book.add(page)
         bar.clear()
     if not book.runs:
@@ -82,24 +77,26 @@ def report(arguments: argparse.Namespace) -> int:
 class _Work:
     """Reads the runs of each file: those of a log as recorded, others replayed with the settings of the command."""
 
-    def __init__(self, arguments: argparse.Namespace, stack: ExitStack, bar: Bar) -> None:
-        self.arguments, self.bar = arguments, bar
-        self.settings = read_settings(arguments)
+    def __init__(
+        self, files: Sequence[str], format: str | None, settings: Settings, stack: ExitStack, bar: Bar
+    ) -> None:
+        self.format, self.bar = format, bar
+        read = settings.read()
         self.done = self.read = 0
-        self.logs = {path: is_log(path, arguments.format) for path in arguments.files}
+        self.logs = {path: is_log(path, format) for path in files}
         self.replayer: Replayer | None = None
         if not all(self.logs.values()):
-            profiled = arguments.task_profile is not None
-            self.replayer = stack.enter_context(replayer(self.settings, profiled=profiled))
+            profiled = "task_profile" in settings.given
+            self.replayer = stack.enter_context(replayer(read, profiled=profiled))
             if self.replayer.rb.disabled:
                 warn("reasonblocks: REASONBLOCKS_DISABLED=1: replayed runs are not judged")
             self._gather(self.replayer)
-        self.thresholds = thresholds_of(self.settings)
+        self.thresholds = thresholds_of(read)
 
     def _gather(self, replaying: Replayer) -> None:
         """Replay all recordings once, to gather the profiles of their agents."""
         for path in (path for path, is_own in self.logs.items() if replaying.gathers and not is_own):
-            for run in recorded(path, lambda at: None, self.arguments.format):
+            for run in recorded(path, lambda at: None, self.format):
                 if not isinstance(run, RecordError):
                     replaying(run)
         replaying.gathered()
@@ -126,7 +123,7 @@ class _Work:
     def _replayed(self, path: str, replaying: Replayer) -> Iterator[RunPage | RecordError]:
         from ..report import page_of_replayed
 
-        for run in recorded(path, self._progress, self.arguments.format):
+        for run in recorded(path, self._progress, self.format):
             yield run if isinstance(run, RecordError) else page_of_replayed(replaying(run), thresholds=self.thresholds)
 
     def _progress(self, at: int) -> None:
@@ -174,7 +171,7 @@ class Book:
     def write(self) -> None:
         text = "".join(self.page.parts())
         write_whole(self.path, text)
-        say(f"{self.path}: {_runs(self.runs)}, {self.steps:,} steps, {len(text.encode()) / 1e6:.1f} MB")
+        say(f"{self.path}: {numbered(self.runs, 'run')}, {self.steps:,} steps, {len(text.encode()) / 1e6:.1f} MB")
 
 
 class Folder:
@@ -209,7 +206,7 @@ class Folder:
         write_whole(self.path / INDEX, runs_page(self._listing()))
         for name in self.old - {INDEX}:
             (self.path / name).unlink(missing_ok=True)
-        say(f"{self.path / INDEX}: {_runs(self.runs)}, {self.tally.recorded:,} steps, a page for each")
+        say(f"{self.path / INDEX}: {numbered(self.runs, 'run')}, {self.tally.recorded:,} steps, a page for each")
 
     def _listing(self) -> Listing:
         from ..report import Listing
@@ -275,7 +272,3 @@ def _slug(run_id: str) -> str:
     """Return the part of a file's name that helps to find a run."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", run_id)[:40].strip("-")
     return f"-{name}" if name else ""
-
-
-def _runs(count: int) -> str:
-    return f"{count:,} {'run' if count == 1 else 'runs'}"

@@ -1,18 +1,19 @@
-"""Implements `reasonblocks patterns calibrate`: fits an embedder's similarity curves to recorded runs."""
+"""Implements `reasonblocks calibrate` and `patterns calibrate`: fit the level of difficulty, and similarity curves."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, BadParameter, Option
 
 from reasonblocks.exceptions import ConfigError
 
-from .files import STDOUT, add_format, runs_of, write
-from .options import reference
-from .output import OK, PROBLEM, Parsers, Table, say, show, warn
+from .files import STDOUT, runs_of, write
+from .options import Format, reference
+from .output import OK, PROBLEM, Table, say, show, warn
 
 if TYPE_CHECKING:
     from reasonblocks.ports import Embedder
@@ -24,49 +25,70 @@ KINDS = "static, hash, openai:MODEL@URL or MODULE:NAME"
 KEY = "OPENAI_API_KEY"
 
 
-def add_to(commands: Parsers) -> None:
-    parser = commands.add_parser(
-        "calibrate",
-        help="fit an embedder's similarity curves to recorded runs",
-        description="Measures the cosines that unrelated texts of recorded runs reach in a bank of 400 patterns, and "
-        "fits curves to them: at most 5 % of the texts reach a similarity of 0.7, at most 1 % reach 0.8. Texts of one "
-        "source are compared with those of other sources; if there is only one source, texts of one task with those of "
-        "other tasks. RUNS are files that `replay` reads.",
-        allow_abbrev=False,
-    )
-    parser.usage = "reasonblocks patterns calibrate [OPTIONS] RUNS... --out FILE.toml"
-    parser.add_argument("files", nargs="+", metavar="RUNS")
-    parser.add_argument(
-        "--out", required=True, metavar="FILE.toml", help="the file to write, for an embedder's curves=; - prints it"
-    )
-    parser.add_argument(
-        "--embedder",
-        default="static",
-        metavar="WHICH",
-        help=f"{KINDS} (static); ${KEY} is the key, if the server needs one",
-    )
-    add_format(parser)
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
-    parser.set_defaults(command=calibrate)
+def calibrate(
+    files: Annotated[list[str], Argument(metavar="FILE")],
+    out: Annotated[str, Option(metavar="FILE.toml", help="the file to write, for calibration=; - prints it")],
+    format: Format = None,
+    as_json: Annotated[bool, Option("--json", help="print the level as one JSON object")] = False,
+) -> int:
+    """Fit the difficulty that is normal to runs of one agent, whatever their outcome.
 
+    How patient the monitors are is learned by profiles instead. FILE is any file that `replay` reads.
+    """
+    from reasonblocks.monitors.calibration import SHIPPED_LEVEL, as_toml
 
-def calibrate(arguments: argparse.Namespace) -> int:
-    """Fit and write; return 1 if no run could be read. Raises `ConfigError` if nothing can be fitted."""
-    if arguments.json and arguments.out == STDOUT:
+    from ..calibration.level import fit_level
+
+    if as_json and out == STDOUT:
         raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
-    embedder = embedder_of(arguments.embedder, os.environ)
+    found = [run for run in runs_of(files, format) if run.steps]
+    if not found:
+        warn("reasonblocks calibrate: no run with a step could be read")
+        return PROBLEM
+    level = fit_level(found)
+    sources = sorted({run.source for run in found if run.source})
+    counted = f"{len(found)} runs" + (f" of {', '.join(sources)}" if sources else "")
+    write(out, as_toml(level, f"Made by `reasonblocks calibrate`: {counted}."))
+    if as_json:
+        pair = {"calibrated": level.mean, "shipped": SHIPPED_LEVEL.mean}
+        say(json.dumps({"out": out, "runs": len(found), "sources": sources, "difficulty_mean": pair}))
+    elif out != STDOUT:
+        row = ("difficulty_mean", f"{level.mean:.3f}", f"{SHIPPED_LEVEL.mean:.3f}")
+        show(Table(title=f"{out}: {counted}", head=("", "calibrated", "shipped"), rows=[row]))
+    return OK
+
+
+def calibrate_curves(
+    files: Annotated[list[str], Argument(metavar="RUNS")],
+    out: Annotated[str, Option(metavar="FILE.toml", help="the file to write, for an embedder's curves=; - prints it")],
+    embedder: Annotated[
+        str, Option(metavar="WHICH", help=f"{KINDS}; ${KEY} is the key, if the server needs one")
+    ] = "static",
+    format: Format = None,
+    as_json: Annotated[bool, Option("--json", help="print the figures as one JSON object")] = False,
+) -> int:
+    """Fit an embedder's similarity curves to recorded runs.
+
+    Measures the cosines that unrelated texts of the runs reach in a bank of 400 patterns, and fits curves to them: at
+    most 5 % of the texts reach a similarity of 0.7, at most 1 % reach 0.8. Texts of one source are compared with
+    those of other sources; if there is only one source, texts of one task with those of other tasks. RUNS are files
+    that `replay` reads.
+    """
+    if as_json and out == STDOUT:
+        raise ConfigError("--out", STDOUT, "with --json name a file: both would go to stdout")
+    measured = embedder_of(embedder, os.environ)
     from ..calibration.similarity import fit_curves
 
-    texts = _read(runs_of(arguments.files, arguments.format))
+    texts = _read(runs_of(files, format))
     if not texts.runs:
         warn("reasonblocks patterns calibrate: no run could be read")
         return PROBLEM
-    fit = fit_curves(embedder, texts)
-    write(arguments.out, _file(embedder, texts, fit))
-    if arguments.json:
-        say(json.dumps(_figures(embedder, texts, fit, arguments.out)))
-    elif arguments.out != STDOUT:
-        show(_table(fit, f"{arguments.out}: {embedder.id}, {texts.runs} runs"))
+    fit = fit_curves(measured, texts)
+    write(out, _file(measured, texts, fit))
+    if as_json:
+        say(json.dumps(_figures(measured, texts, fit, out)))
+    elif out != STDOUT:
+        show(_table(fit, f"{out}: {measured.id}, {texts.runs} runs"))
     return OK
 
 
@@ -93,7 +115,7 @@ def _own(text: str) -> Embedder:
         raise ConfigError("--embedder", text, f"must be {KINDS}")
     try:
         found = reference(text)
-    except argparse.ArgumentTypeError as error:
+    except BadParameter as error:
         raise ConfigError("--embedder", text, str(error)) from error
     if not isinstance(found, Embedder):
         raise ConfigError("--embedder", text, "is not an embedder: it needs id, dim, curves, embed and embed_many")
