@@ -50,7 +50,7 @@ def newer(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("argv", "code", "reason"),
     [
-        (["--port", "8x"], 2, "argument --port: invalid int value: '8x'"),
+        (["--port", "8x"], 2, "'--port': '8x' is not a whole number"),
         (["--port", "70000"], 1, "cannot listen on 127.0.0.1 port 70000"),
         (["--host", "192.0.2.1"], 1, "cannot listen on 192.0.2.1 port 8700: "),
         (["--workers", "0"], 2, "workers=0: must be a number from 1 to 64"),

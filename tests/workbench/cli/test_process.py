@@ -38,6 +38,15 @@ def test_the_version_is_said() -> None:
     assert run("--version").stdout.startswith("reasonblocks ")
 
 
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("rep", ["replay", "report"]), ("memory fo", ["forget"]), ("replay --only", ["--only-injected"])],
+)
+def test_a_shell_is_given_completions(words: str, completed: list[str]) -> None:
+    asked = {"COMP_WORDS": f"reasonblocks {words}", "COMP_CWORD": str(len(words.split()))}
+    assert run(_REASONBLOCKS_COMPLETE="complete_bash", **asked).stdout.split() == completed
+
+
 def test_a_reader_that_leaves_early_is_no_error(write: Write) -> None:
     path = write("a.jsonl", *[RUN] * 300)
     with subprocess.Popen(

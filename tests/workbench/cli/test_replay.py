@@ -248,6 +248,10 @@ def test_a_run_that_is_not_there_is_a_problem_with_the_nearest_name(command: Com
         (["replay", "f", "--token-budget", "much"], "much"),
         (["replay", "f", "--config", "/no/such.toml"], "/no/such.toml"),
         (["replay", "f", "--no-such-option"], "--no-such-option"),
+        (["replay", "f", "--run"], "reasonblocks replay: Option '--run' requires an argument"),
+        (["replay", "f", "--only-injected", "--diff", "a", "b"], "--diff: cannot be combined with --only-injected"),
+        (["repaly"], "Did you mean 'replay'?"),
+        (["replay", "f", "--jsno"], "--json"),
     ],
 )
 def test_a_usage_error_is_one_line_and_code_2(command: Command, argv: list[str], word: str) -> None:
