@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
+from threading import Thread
 
 import pytest
 
+from reasonblocks.backends.http import Ask, Exchange, address_of
+from reasonblocks.exceptions import Unavailable
+from reasonblocks.util.secret import Secret
 from reasonblocks_testing.rb_api import KEY, Hang, HangUp, Lying, ScriptedRbApi, Status
 from reasonblocks_testing.rb_api._faults import Fault
 from tests.core.http.world import EVALUATE, RETRIEVE, SHORT_MS, at, client, gates, run
@@ -96,3 +101,22 @@ def test_while_it_is_off_nothing_is_redacted(api: ScriptedRbApi) -> None:
     before = len(redacted)
     run(session, 4, start=4)
     assert len(redacted) == before
+
+
+def test_requests_that_closing_the_client_ended_are_no_failure_of_the_server(api: ScriptedRbApi) -> None:
+    exchange = Exchange(address_of("base_url", api.url, Secret(api.key)))
+    api.misbehave(Hang())
+    asks = [Thread(target=_ask, args=(exchange,)) for _ in range(4)]
+    for ask in asks:
+        ask.start()
+    while len(api.requests) < len(asks):
+        time.sleep(0.01)
+    exchange.close()
+    for ask in asks:
+        ask.join()
+    exchange.check("a step")
+
+
+def _ask(exchange: Exchange) -> None:
+    with pytest.raises(Unavailable, match="the client was closed"):
+        exchange.ask("a step", Ask(path="/monitors/evaluate", body=b"{}"), None, bytes)

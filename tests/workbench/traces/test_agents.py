@@ -116,6 +116,34 @@ def test_older_rollouts_have_their_tokens_in_events_and_the_exit_code_in_json(wr
     assert run.steps[0].tool_results == (ToolResult(call_id="1", name="shell", output=output, is_error=True),)
 
 
+@pytest.mark.parametrize(("code", "is_error"), [("0", None), ("1", True), ("-1", True), ("9" * 5_000, None)])
+def test_an_exit_code_of_any_length_is_read_or_left(write: Write, code: str, is_error: bool | None) -> None:
+    def item(kind: str, **fields: Any) -> dict[str, Any]:
+        return {"type": "response_item", "payload": {"type": kind, "call_id": "1", **fields}}
+
+    run = only(write(
+        "a.jsonl", item("function_call", name="sh", arguments="{}"),
+        item("function_call_output", output=f"Process exited with code {code}\nx"),
+    ))  # fmt: skip
+    assert [result.is_error for result in run.steps[0].tool_results] == [is_error]
+
+
+@pytest.mark.parametrize("record", [
+    {"id": "2", "parentId": "1", "message": {"text": "A comment in a thread."}},
+    {"question": "Which?", "choices": ["this", "that"], "answer": 1},
+    [{"role": "admin", "name": "Ann"}, {"role": "user", "name": "Bob"}],
+])  # fmt: skip
+def test_records_that_only_resemble_messages_are_no_run(write: Write, record: object) -> None:
+    (error,) = read_runs(write("a.json", record))
+    assert isinstance(error, RecordError)
+    assert error.reason.startswith("contains no recorded run")
+
+
+def test_a_message_without_a_role_is_no_answer(write: Write) -> None:
+    called = {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "1", "toolName": "ls", "input": {}}]}
+    assert len(only(write("a.json", [called, {"content": "A note."}])).steps) == 1
+
+
 def test_a_branch_of_pi_that_was_left_is_not_read(write: Write) -> None:
     def line(id: str, parent: str | None, role: str, text: str) -> dict[str, Any]:
         message = {"role": role, "content": [{"type": "text", "text": text}]}

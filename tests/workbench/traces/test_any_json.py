@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
-from types import NoneType
+from types import FrameType, NoneType
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ KEYS = (
     "status", "code",
     "id", "run_type", "trace_id", "dotted_order", "parent_run_id", "inputs", "outputs", "error", "child_runs",
     "generations", "choices", "kwargs", "type", "role", "parts", "messages", "input", "data", "usage", "llm_output",
+    "payload", "parentId", "traceId", "trajectory_format", "toolUse", "toolResult", "observations",
 )  # fmt: skip
 WORDS = (
     "step", "run_start", "run_finish", "ATIF-v1.4", "agent", "user", "gen_ai.operation.name", "invoke_agent", "chat",
@@ -75,6 +77,12 @@ VALID: dict[str, list[Any]] = {
     "openai-chat": values_of("openai_chat.jsonl"),
     "openai-responses": values_of("openai_responses.json"),
     "anthropic": values_of("anthropic.json"),
+    "langfuse": values_of("langfuse_openai.json"),
+    "ai-sdk": values_of("ai_sdk.json"),
+    "bedrock": values_of("bedrock.json"),
+    "codex": values_of("codex.jsonl"),
+    "pi": values_of("pi.jsonl"),
+    "mini-swe-agent": values_of("mini_swe_agent.json"),
     "claude-code": values_of("claude_code.jsonl"),
     "reasonblocks": [{"run_id": "a", "steps": [{**STEP, "tokens": 3}]}],
     "langchain": [
@@ -139,6 +147,15 @@ def check(path: str, name: str) -> None:
 @given(record=anything)
 def test_any_json_is_a_run_or_an_error(write: Write, name: str, record: object) -> None:
     check(write("any.jsonl", record), name)
+
+
+@pytest.mark.parametrize("value", [[], {}, [[]], 1, None])
+@pytest.mark.parametrize("key", ["event", "type", "role", "run_type", "schema_version", "trajectory_format"])
+def test_a_record_whose_kind_is_no_text_is_a_run_or_an_error(write: Write, key: str, value: object) -> None:
+    record = {"run_id": "a", "traceId": "t", "payload": {}, "message": {}, "parentId": "b", key: value}
+    for shape in (record, [record], {"data": [record]}, {"messages": [record]}, {"messages": [{"content": [record]}]}):
+        found = [*read_runs(write("kind.json", shape)), *read_logs(write("kind.json", shape))]
+        assert all(isinstance(item, (RecordedRun, RecordError)) for item in found)
 
 
 MUTATED = settings(deadline=None, max_examples=80, suppress_health_check=[*HealthCheck])
@@ -207,6 +224,66 @@ def test_a_chain_of_langsmiths_runs_of_any_length_is_read(write: Write) -> None:
     held = [{"id": str(n), "parent_run_id": str(n + 1), "run_type": "chain", "trace_id": "t"} for n in range(20_000)]
     (error,) = read_runs(write("chain.json", held))
     assert isinstance(error, RecordError)
+
+
+def test_results_in_any_order_cost_as_much_as_in_that_of_their_calls(write: Write) -> None:
+    def work(count: int) -> int:
+        calls = [{"id": str(n), "name": f"tool {n}", "args": {}} for n in range(count)]
+        held: list[Any] = [{"id": "a", "run_type": "llm", "trace_id": "t", "start_time": "0",
+                            "outputs": {"role": "assistant", "content": "x", "tool_calls": calls}}]  # fmt: skip
+        held += [
+            {"id": f"t{n}", "run_type": "tool", "name": f"tool {n}", "trace_id": "t", "start_time": f"1{count - n:04}"}
+            for n in range(count)
+        ]
+        path = write("results.json", held)
+        return lines_run(lambda: check(path, "langsmith"))
+
+    assert work(160) < 6 * work(40)
+
+
+def test_agents_around_many_others_cost_as_much_as_around_one(write: Write) -> None:
+    def work(count: int) -> int:
+        held = [span(str(n), str(n - 1) if n else "", "invoke_agent") for n in range(count)]
+        for n in range(count):
+            held += [span(f"agent {n}", str(count - 1), "invoke_agent"), span(f"call {n}", f"agent {n}", "chat")]
+        path = write("agents.json", {"resourceSpans": [{"scopeSpans": [{"spans": held}]}]})
+        return lines_run(lambda: check(path, "otlp"))
+
+    assert work(160) < 6 * work(40)
+
+
+def test_an_answer_around_many_calls_is_read_once(write: Write) -> None:
+    def work(count: int) -> int:
+        answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "x"}] * count}])
+        held = [span(str(n), "0" if n else "", "chat", answer) for n in range(count)]
+        path = write("answers.json", {"resourceSpans": [{"scopeSpans": [{"spans": held}]}]})
+        return lines_run(lambda: check(path, "otlp"))
+
+    assert work(80) < 6 * work(20)
+
+
+def span(id: str, parent: str, operation: str, answer: str = '[{"role": "assistant", "content": "x"}]') -> Any:
+    named = {"gen_ai.operation.name": operation, **({"gen_ai.output.messages": answer} if operation == "chat" else {})}
+    held = [{"key": key, "value": {"stringValue": value}} for key, value in named.items()]
+    return {"traceId": "t", "spanId": id, "parentSpanId": parent, "attributes": held}
+
+
+def lines_run(call: Callable[[], object]) -> int:
+    """The number of lines of the readers, and of comparisons of values, that a call runs."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace if "traces" in frame.f_code.co_filename or frame.f_code.co_name == "__eq__" else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def test_every_shipped_reader_has_a_name_and_a_title() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,3 +64,52 @@ def test_the_progress_of_a_folder_grows_to_the_size_of_its_files(folder: Path) -
     assert seen[-1] == sum(path.stat().st_size for path in folder.rglob("[!.]*") if path.is_file()) - len(
         (folder / ".hidden/session.jsonl").read_bytes()
     )
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "a/pipe.jsonl")
+    assert len(list(read_runs(folder))) == 4
+
+
+def test_a_file_that_is_deleted_meanwhile_costs_no_other(folder: Path) -> None:
+    found = read_runs(folder, progress=lambda _: None)
+    next(found)
+    (folder / "a/session.jsonl").unlink()
+    (folder / "a/session/subagents/one.jsonl").unlink()
+    assert [run.run_id for run in found if isinstance(run, RecordedRun)] == ["b"]
+
+
+def test_a_link_to_itself_is_named_and_costs_no_other(folder: Path) -> None:
+    (folder / "a/a.jsonl").symlink_to("a.jsonl")
+    found = list(read_runs(folder))
+    assert [run.run_id for run in found if isinstance(run, RecordedRun)] == ["in a", "a", "b"]
+    assert folder / "a/a.jsonl" in [Path(item.file) for item in found if isinstance(item, RecordError)]
+
+
+def test_folders_of_any_depth_are_read(folder: Path) -> None:
+    with deep_folder(folder, 2_500):  # deeper than Python's stack, and than the longest path
+        found = list(read_runs(folder))
+    assert [item.run_id for item in found if isinstance(item, RecordedRun)] == ["in a", "a", "b"]
+    assert "File name too long" in str(found[-1])
+
+
+@contextmanager
+def deep_folder(folder: Path, depth: int) -> Iterator[None]:
+    """Folders in folders that are removed again: pytest's own removal calls itself for each."""
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("deep", dir_fd=at)
+        at = opened("deep", at)
+    try:
+        yield
+    finally:
+        for _ in range(depth):
+            at = opened("..", at)
+            os.rmdir("deep", dir_fd=at)
+        os.close(at)
+
+
+def opened(name: str, at: int) -> int:
+    found = os.open(name, os.O_RDONLY, dir_fd=at)
+    os.close(at)
+    return found

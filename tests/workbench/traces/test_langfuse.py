@@ -85,3 +85,27 @@ def test_the_error_of_the_root_is_the_failure(write: Write) -> None:
     ]
     (run,) = runs(write("a.json", found))
     assert (run.outcome, run.source, [step.thought for step in run.steps]) == ("failure: too slow", "fixer", ["yes"])
+
+
+HEADER = "id,type,input,output,traceId"
+
+
+def test_a_row_with_more_cells_than_columns_is_read(write: Write) -> None:
+    (run,) = runs(write("a.csv", HEADER, "1,GENERATION,hi,yes,t,more,and more"))
+    assert [step.thought for step in run.steps] == ["yes"]
+
+
+@pytest.mark.parametrize("row", ['2,GENERATION,"hi,yes,t', '2,GENERATION,"hi" there,yes,t'])
+def test_a_quote_without_its_end_costs_no_row_before_it_and_is_said(write: Write, row: str) -> None:
+    error, run = read_runs(write("a.csv", HEADER, "1,GENERATION,hi,yes,t", row))
+    assert isinstance(run, RecordedRun)
+    assert [step.thought for step in run.steps] == ["yes"]
+    assert isinstance(error, RecordError)
+    assert (error.line, "is not CSV" in error.reason) == (3, True)
+
+
+@pytest.mark.parametrize("rows", [[], ["", ""]])
+def test_a_table_without_rows_is_said(write: Write, rows: list[str]) -> None:
+    (error,) = read_runs(write("a.csv", HEADER, *rows))
+    assert isinstance(error, RecordError)
+    assert error.reason == "has no observation"

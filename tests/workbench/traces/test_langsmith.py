@@ -235,3 +235,14 @@ def test_what_the_tracer_sends_today_is_read(tmp_path: Path) -> None:
     path.write_text("\n".join(json.dumps(value) for value in sent.values()), encoding="utf-8")
     (run,) = runs(path)
     assert (run.steps, run.source, run.task) == ((Step(thought="Done."),), "fixer", "Fix it.")
+
+
+def test_a_tool_without_an_id_answers_the_call_of_its_name_not_one_without_an_id(write: Write) -> None:
+    calls = [{"id": "", "name": "look", "args": {}}, {"id": "c", "name": "move", "args": {}}]
+    answer = {"role": "assistant", "content": "x", "tool_calls": calls}
+    held = [
+        {"id": "1", "run_type": "llm", "trace_id": "t", "start_time": "0", "outputs": answer},
+        {"id": "2", "run_type": "tool", "name": "move", "trace_id": "t", "start_time": "1", "outputs": {"output": "y"}},
+    ]
+    (run,) = runs(write("a.json", held))
+    assert [result.call_id for result in run.steps[0].tool_results] == ["c"]

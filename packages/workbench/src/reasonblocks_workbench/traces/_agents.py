@@ -41,7 +41,7 @@ class OtherMessages:
 def _steps(items: Iterable[Item]) -> StepList:
     found = StepList()
     for item in items:
-        message = message_of(item)
+        message = message_of(item, "")
         if message.role == "assistant":
             step = Step(thought=message.text, reasoning=message.reasoning, tool_calls=message.calls)
             found.begin(step, _usage(item))
@@ -77,7 +77,8 @@ class Pi:
         if not isinstance(value, dict):
             return False
         is_start = value.get("type") == "session" and "cwd" in value
-        return is_start or (isinstance(value.get("message"), dict) and "parentId" in value)
+        is_message = value.get("type") == "message" and isinstance(value.get("message"), dict)
+        return is_start or (is_message and "parentId" in value)
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         entries: dict[str, Mapping[str, Any]] = {}
@@ -119,7 +120,9 @@ class Codex:
     title = "Codex rollouts"
 
     def sniff(self, value: JSON) -> bool:
-        return isinstance(value, dict) and value.get("type") in ENTRIES and isinstance(value.get("payload"), dict)
+        return (
+            isinstance(value, dict) and first_text(value, "type") in ENTRIES and isinstance(value.get("payload"), dict)
+        )
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         entries, line = list[_Entry](), 0
@@ -198,7 +201,7 @@ def _is_asked(item: Mapping[str, Any]) -> bool:
 
 _run_ids = re.compile(r"\A(?:Chunk ID: .*\n)?(?:Wall time: .*\n)?")
 """The first lines of what a command of Codex returns, which differ in each run of the same command."""
-_exit_code = re.compile(r"\AProcess exited with code (\d+)$", re.MULTILINE)
+_exit_code = re.compile(r"\AProcess exited with code (-?\d{1,10})$", re.MULTILINE)
 
 
 def _of_command(result: ToolResult) -> ToolResult:

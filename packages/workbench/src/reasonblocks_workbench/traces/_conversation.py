@@ -55,16 +55,21 @@ def dialect_of(value: JSON) -> Dialect | None:
     if items is None:
         return _evidence(value)
     found: Dialect | None = next(filter(None, map(_evidence, items)), None)
-    if found is None and any(isinstance(item, dict) and isinstance(item.get("role"), str) for item in items):
+    if found is None and any(map(_is_message, items)):
         return "openai-chat"
     return found
+
+
+def _is_message(item: JSON) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("role"), str) and "content" in item
 
 
 def _evidence(item: JSON) -> Dialect | None:
     """Return the only dialect that has this message or answer; None if several may have it, or none."""
     if not isinstance(item, dict):
         return None
-    if isinstance(item.get("choices"), list):
+    choices = item.get("choices")
+    if isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices):
         return "openai-chat"
     if isinstance(item.get("output"), list) and item.get("object") == "response":
         return "openai-responses"

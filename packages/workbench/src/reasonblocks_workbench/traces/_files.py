@@ -129,15 +129,33 @@ def read_records(
 
 
 def files_in(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the path itself, or of a folder all files in it and in its folders, by name; hidden ones are left out."""
-    if not os.path.isdir(path):
-        yield os.fspath(path)
-        return
-    with os.scandir(path) as found:
-        entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda entry: entry.name)
-    for entry in entries:
-        if entry.is_file() or not entry.is_symlink():  # a link to a folder may lead back
-            yield from files_in(entry.path)
+    """Yield the path itself, or of a folder all files in it and in its folders, by name; hidden ones are left out.
+
+    A folder that cannot be listed is yielded like a file, so that its reader reports why.
+    """
+    waiting = [os.fspath(path)]
+    while waiting:
+        at = waiting.pop()
+        held = _listed(at)
+        if held is None:
+            yield at
+        else:
+            waiting += reversed(held)
+
+
+def _listed(path: str) -> list[str] | None:
+    """Return the files and folders in a folder, by name; None for anything else."""
+    with suppress(OSError), os.scandir(path) as found:
+        return sorted(entry.path for entry in found if not entry.name.startswith(".") and _is_read(entry))
+    return None
+
+
+def _is_read(entry: os.DirEntry[str]) -> bool:
+    """Return False for a link to a folder, which may lead back, and for a pipe, which nobody may ever write to."""
+    try:
+        return entry.is_dir(follow_symlinks=False) or entry.is_file()
+    except OSError:  # its reader reports it
+        return True
 
 
 def _unpacked(raw: BufferedReader) -> gzip.GzipFile | BufferedReader:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from reasonblocks.exceptions import RecordError
+from reasonblocks.messages import first_text
 from reasonblocks.types import JSON
 
 from ._files import LINE_BYTES, Progress, Record, os_reason
@@ -45,7 +46,7 @@ class LangfuseObservations:
 
     def lacks(self, value: JSON) -> str | None:
         first = next(iter(_observations(value)), {})
-        return "no 'traceId'" if first.get("type") in TYPES and not self.sniff(value) else None
+        return "no 'traceId'" if first_text(first, "type") in TYPES and not self.sniff(value) else None
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         return read_nodes(file, records, lambda value: map(_node, _observations(value)))
@@ -67,19 +68,23 @@ class LangfuseCsv:
 
 def _rows(path: str, progress: Progress | None) -> Iterator[Record | RecordError]:
     csv.field_size_limit(LINE_BYTES)  # a history is longer than the 128 KiB of the module
-    read = 0
+    read, line = 0, 1
     try:
         with open(path, encoding="utf-8-sig", newline="", errors="replace") as file:
-            rows = csv.DictReader(file)
+            rows = csv.DictReader(file, restkey="", strict=True)
             for row in rows:
                 held: dict[str, JSON] = {name: text for name, text in row.items() if name and text}
                 read += sum(map(len, row)) + sum(len(str(text)) for text in held.values())
                 if progress:
                     progress(read)
-                yield Record(line=rows.line_num, value=held)
-    except (OSError, csv.Error) as error:
-        reason = os_reason(error) if isinstance(error, OSError) else f"is not CSV: {error}"
-        yield RecordError(path, None, reason)
+                line = rows.line_num
+                yield Record(line=line, value=held)
+        if not read:
+            yield RecordError(path, None, "has no observation")
+    except OSError as error:
+        yield RecordError(path, None, os_reason(error))
+    except csv.Error as error:
+        yield RecordError(path, line + 1, f"is not CSV, so that the rest is not read: {error}")
 
 
 def _observations(value: JSON) -> list[Mapping[str, Any]]:
@@ -90,7 +95,7 @@ def _observations(value: JSON) -> list[Mapping[str, Any]]:
 
 
 def _is_observation(value: Mapping[str, Any]) -> bool:
-    return value.get("type") in TYPES and any(name in value for name in NAMES["trace_id"])
+    return first_text(value, "type") in TYPES and any(name in value for name in NAMES["trace_id"])
 
 
 def _node(value: Mapping[str, Any]) -> JSON:
@@ -102,7 +107,7 @@ def _node(value: Mapping[str, Any]) -> JSON:
         **node,
         "name": node["name"] or "",
         "start_time": node["start_time"] or "",
-        "run_type": ROLES.get(str(value.get("type")), "chain"),
+        "run_type": ROLES.get(first_text(value, "type") or "", "chain"),
         "error": _first(value, "statusMessage", "status_message") or "error" if failed else None,
         "extra": {"invocation_params": {"model": _first(value, "model", "provided_model_name", "providedModelName")}},
         "usage_metadata": _usage(usage) if isinstance(usage, dict) and usage else None,

@@ -19,7 +19,7 @@ from reasonblocks.adapters import new_user_text
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages import first_int, first_text, langchain
 from reasonblocks.messages.content import output_of
-from reasonblocks.types import JSON, Step, ToolResult, Usage
+from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
 
 from ._files import Record
 from ._groups import Groups
@@ -361,17 +361,22 @@ def _steps(calls: Sequence[_Known], tools: Sequence[_Known]) -> tuple[Step, ...]
     before it, as that of the first call of its name."""
     asked, orders = Asked(call.answer.tool_calls for call in calls if call.answer), [call.order for call in calls]
     results: list[list[ToolResult]] = [[] for _ in calls]
-    waiting = [list(call.answer.tool_calls) if call.answer else [] for call in calls]
+    named: dict[tuple[int, str], deque[ToolCall]] = {}
+    for at, call in enumerate(calls):
+        for made in call.answer.tool_calls if call.answer else ():
+            named.setdefault((at, made.name), deque()).append(made)
+    taken: set[int] = set()
     for tool in tools:
         assert tool.result is not None
         newest = max(0, bisect_right(orders, tool.order) - 1)
         owner = asked.find(tool.result.call_id, newest)
         at = owner[0] if owner else newest
-        named = (made for made in waiting[at] if made.id == tool.result.call_id or made.name == tool.result.name)
-        made = owner[1] if owner else next(named, None)
-        if made in waiting[at]:
-            waiting[at].remove(made)
-        results[at].append(replace(tool.result, call_id=made.id) if made else tool.result)
+        waiting = named.get((at, tool.result.name), deque())
+        while waiting and id(waiting[0]) in taken:
+            waiting.popleft()
+        asker = owner[1] if owner else waiting[0] if waiting else None
+        taken.add(id(asker))
+        results[at].append(replace(tool.result, call_id=asker.id) if asker else tool.result)
     return tuple(
         Step(
             thought=call.answer.thought,

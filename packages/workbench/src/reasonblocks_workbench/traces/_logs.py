@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of
 from reasonblocks.exceptions import RecordError
-from reasonblocks.messages import first_int
+from reasonblocks.messages import first_int, first_text
 from reasonblocks.types import JSON, Step, Usage
 from reasonblocks.types.outcomes import kind_of
 
@@ -97,7 +97,7 @@ def logs_of(file: str, records: Iterable[Record | RecordError]) -> Logs:
 
 def is_event(value: JSON) -> bool:
     """Return True for the JSON of an event."""
-    return isinstance(value, dict) and value.get("event") in EVENTS and "run_id" in value
+    return isinstance(value, dict) and first_text(value, "event") in EVENTS and "run_id" in value
 
 
 def event_in(file: str, record: Record) -> Event | RecordError:
@@ -184,7 +184,8 @@ class JsonlLog:
     def lacks(self, value: JSON) -> str | None:
         if not isinstance(value, dict) or "event" not in value:
             return None
-        return f"no 'event' of {', '.join(sorted(EVENTS))}" if value["event"] not in EVENTS else "no 'run_id'"
+        is_known = first_text(value, "event") in EVENTS
+        return "no 'run_id'" if is_known else f"no 'event' of {', '.join(sorted(EVENTS))}"
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
         return recorded(logs_of(file, records))

@@ -7,8 +7,8 @@ OpenInference, so a value may have several names.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -127,7 +127,8 @@ def role_of(span: Span) -> str | None:
 def _found(trace: Trace) -> Iterator[_Found]:
     """Yield the agents that made model calls, and a run for the calls without an agent."""
     spans = sorted(trace.spans.values(), key=lambda span: span.started)
-    above, outer, around = nearest(trace, AGENTS), nearest(trace, CALLS), nearest(trace, TOOLS)
+    above, outer, around = (nearest(trace, partial(_has_role, role)) for role in (AGENTS, CALLS, TOOLS))
+    answered = {up.id for up in {up.id: up for up in outer.values() if up}.values() if _answers(up)}
     agents = {span.id: _Found(span=span) for span in spans if role_of(span) == AGENTS}
     alone = _Found(span=None)
     for span in spans:
@@ -139,36 +140,48 @@ def _found(trace: Trace) -> Iterator[_Found]:
                 owner.repeats[tool.id] = span
             else:
                 owner.tools.append(span)
-        elif role_of(span) == CALLS and not _answers(outer[span.id]):
+        elif role_of(span) == CALLS and not ((up := outer[span.id]) and up.id in answered):
             owner.calls.append(span)
     runs = [found for found in agents.values() if found.calls]
+    calling = {found.span.id for found in runs if found.span}
+    callers = nearest(trace, lambda span: span.id in calling)
     for found in runs:
-        _add_wrappers(found, agents, above)
-    shared = Counter(wrapper.id for found in runs for wrapper in found.wrappers)
-    for found in runs:
-        found.wrappers = [wrapper for wrapper in found.wrappers if shared[wrapper.id] == 1]
+        assert found.span is not None
+        up = callers[found.span.id]
+        found.parent = up if up is not found.span else None
+    _add_wrappers(runs, agents, above)
     yield from (*runs, *([alone] if alone.calls else []))
 
 
-def _add_wrappers(found: _Found, agents: Mapping[str, _Found], above: Mapping[str, Span | None]) -> None:
-    """Find the nearest agent above that made calls, and those between, which may form a ring."""
-    assert found.span is not None
-    up, seen = above[found.span.id], {found.span.id}
-    while up and not agents[up.id].calls and up.id not in seen:
-        found.wrappers.append(up)
-        seen.add(up.id)
-        up = above[up.id]
-    found.parent = up if up and up.id not in seen else None
+def _add_wrappers(runs: Sequence[_Found], agents: Mapping[str, _Found], above: Mapping[str, Span | None]) -> None:
+    """Find the agents without calls between each run and its parent that surround this run alone; some form a ring."""
+    first: dict[str, _Found] = {}
+    shared: set[str] = set()
+    for found in runs:
+        up = above[found.span.id] if found.span else None
+        while up and not agents[up.id].calls and up.id not in first:
+            first[up.id] = found
+            found.wrappers.append(up)
+            up = above[up.id]
+        while up and first.get(up.id, found) is not found and up.id not in shared:
+            shared.add(up.id)
+            up = above[up.id]
+    for found in runs:
+        found.wrappers = [wrapper for wrapper in found.wrappers if wrapper.id not in shared]
 
 
-def nearest(trace: Trace, role: str) -> Mapping[str, Span | None]:
-    """Return, by the id of each span, the nearest span of that role above it. Spans may be lost, or form a ring."""
+def _has_role(role: str, span: Span) -> bool:
+    return role_of(span) == role
+
+
+def nearest(trace: Trace, is_sought: Callable[[Span], bool]) -> Mapping[str, Span | None]:
+    """Return, by the id of each span, the nearest such span above it. Spans may be lost, or form a ring."""
     found: dict[str, Span | None] = {}
     for span in trace.spans.values():
         path, at, answer = {span.id: None}, span, None
         while (up := trace.spans.get(at.parent or "")) is not None and up.id not in path:
-            if role_of(up) == role or up.id in found:
-                answer = up if role_of(up) == role else found[up.id]
+            if is_sought(up) or up.id in found:
+                answer = up if is_sought(up) else found[up.id]
                 break
             path[up.id] = None
             at = up
@@ -176,9 +189,9 @@ def nearest(trace: Trace, role: str) -> Mapping[str, Span | None]:
     return found
 
 
-def _answers(span: Span | None) -> bool:
+def _answers(span: Span) -> bool:
     """Return True for a framework's span that has the answer: the client's span below it repeats it."""
-    return span is not None and bool(messages_in(span.attributes, span.events).returned)
+    return bool(messages_in(span.attributes, span.events).returned)
 
 
 def _run(file: str, trace: Trace, found: _Found) -> RecordedRun | RecordError:

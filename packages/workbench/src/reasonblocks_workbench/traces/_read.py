@@ -16,7 +16,7 @@ from ._agents import Codex, MiniSwe, OtherMessages, Pi
 from ._anthropic import AnthropicMessages
 from ._atif import Atif
 from ._claude_code import ClaudeCode
-from ._files import UNPACKED_BYTES, Progress, Record, files_in, os_reason, read_records
+from ._files import UNPACKED_BYTES, Progress, Record, files_in, read_records
 from ._installed import AnyReader, offered
 from ._langchain import LangChainMessages
 from ._langfuse import LangfuseCsv, LangfuseObservations
@@ -84,13 +84,11 @@ def read_runs(
 def _of_folder(path: str, read: Callable[..., Runs], progress: Progress | None) -> Runs:
     """Read the files one after another; `progress` counts the bytes of all."""
     before, is_empty = 0, True
-    try:
-        for file in files_in(path):
-            yield from read(file, progress=partial(_progress, progress, before) if progress else None)
-            before, is_empty = before + os.path.getsize(file), False
-    except OSError as error:
-        yield RecordError(path, None, os_reason(error))
-        return
+    for file in files_in(path):
+        yield from read(file, progress=partial(_progress, progress, before) if progress else None)
+        is_empty = False
+        with suppress(OSError):  # it may have been deleted meanwhile
+            before += os.path.getsize(file)
     if is_empty:
         yield RecordError(path, None, "is a folder without files")
 

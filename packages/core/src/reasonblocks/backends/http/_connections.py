@@ -52,6 +52,13 @@ class NoReply(Exception):
         super().__init__(reason)
 
 
+class ClientClosed(NoReply):
+    """The client was closed during an exchange, which shows nothing about the server."""
+
+    def __init__(self) -> None:
+        super().__init__("the client was closed")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """An answer of any status."""
@@ -268,7 +275,7 @@ class Pool:
             raise DeadlineExceeded(self._address.shown, seconds) from None
         except Exception as exc:  # noqa: BLE001 - HTTP, TLS and DNS each have errors of their own
             if flight.is_cut:
-                raise NoReply("the client was closed") from None
+                raise ClientClosed from None
             reason = f"{type(exc).__name__}: {one_line(self._address.hide(str(exc)))}"
             raise NoReply(reason) from None  # the library's own error may show a header, and so the key
         finally:
@@ -295,7 +302,7 @@ class Pool:
         """Return the connection that was used last, or a new one; close those that were not used for a while."""
         with self._lock:
             if flight.is_cut:
-                raise NoReply("the client was closed")
+                raise ClientClosed
             used = time.monotonic() - IDLE_SECONDS
             stale = [one for one in self._idle if one.used < used]
             self._idle[:] = [one for one in self._idle if one.used >= used]  # the list that is closed at exit

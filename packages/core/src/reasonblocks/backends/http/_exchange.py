@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from ...exceptions import BadAnswer, DeadlineExceeded, Unavailable
 from ._address import Address
-from ._connections import Ask, Flight, NoReply, Reply, pools
+from ._connections import Ask, ClientClosed, Flight, NoReply, Reply, pools
 
 logger = logging.getLogger("reasonblocks")
 
@@ -108,6 +108,9 @@ class Exchange:
         except (FutureTimeout, DeadlineExceeded):
             breaker.failed(turn, "no answer in time")
             raise DeadlineExceeded(backend, left) from None
+        except ClientClosed as exc:
+            breaker.abandoned(turn)
+            raise Unavailable(backend, exc.reason) from None
         except NoReply as exc:
             breaker.failed(turn, exc.reason)
             raise Unavailable(backend, exc.reason) from None
