@@ -147,9 +147,9 @@ class Monitor(Protocol):
 class SpeakingMonitor(Monitor, Protocol):
     """A caller's monitor that writes its own text.
 
-    `say` receives the evidence that `observe` returned and the rung, 1 to 3 (the evidence, firmer, a request for a step
-    of another kind). It returns the text for the agent, whose first sentence states the evidence, or None for the usual
-    text.
+    `say` receives the evidence that `observe` returned and the rung: 1, and one more for each text of this monitor
+    before in the run. It returns the text for the agent, whose first sentence states the evidence, or None for the
+    usual text.
     """
 
     def say(self, evidence: tuple[int, ...], rung: int) -> str | None: ...
