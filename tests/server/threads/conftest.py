@@ -18,7 +18,8 @@ from tests.server.ui_http.conftest import enter as enter
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
     data = tmp_path_factory.mktemp("threads")
-    Threads(data / "threads.db", org_id=ORG).list()
+    with Threads(data / "threads.db", org_id=ORG) as threads:
+        threads.list()
     with running(data, threads_url=str(data / "threads.db")) as server:
         yield Board(running=server, started=time.time())
 

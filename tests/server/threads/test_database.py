@@ -29,7 +29,8 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Board]:
     if name == DAMAGED:  # before the server looks for due work in it
         (tmp_path / name).write_bytes(b"no database " * 100)
     elif name is not None:
-        Threads(tmp_path / name).list()
+        with Threads(tmp_path / name) as threads:
+            threads.list()
     with running(tmp_path, threads_url=None if name is None else str(tmp_path / name)) as server:
         yield Board(running=server, started=time.time())
 
