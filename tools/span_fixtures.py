@@ -261,7 +261,7 @@ def _parsed(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """How a file is made: by which agent, with which packages and variables."""
+    """The way in which a file is made: its agent, packages and variables."""
 
     run: Callable[[], None]
     packages: tuple[str, ...]

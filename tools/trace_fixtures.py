@@ -170,21 +170,28 @@ def looked_at(path: str) -> str:
 
 def openai_agents() -> list[Json]:
     """Return the `to_input_list()` of two runs of an agent of the OpenAI Agents SDK."""
-    from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, function_tool
+    from agents import Agent, OpenAIResponsesModel, function_tool
     from openai import AsyncOpenAI
 
     async def run(server: ScriptedServer) -> list[Any]:
-        items = list[Any]()
         async with AsyncOpenAI(base_url=server.openai_url, api_key="none") as client:
             agent = Agent(name="fixer", tools=[function_tool(look)], model=OpenAIResponsesModel(MODEL, client))
-            for task in TASKS:
-                given = [*items, {"role": "user", "content": task}]
-                result = await Runner.run(agent, given, run_config=RunConfig(tracing_disabled=True))
-                items = result.to_input_list()
-        return items
+            return await _items_of(agent)
 
     with ScriptedServer(in_turn) as server:
         return asyncio.run(run(server))
+
+
+async def _items_of(agent: Any) -> list[Any]:
+    """Return the items of one conversation about all tasks."""
+    from agents import RunConfig, Runner
+
+    items = list[Any]()
+    for task in TASKS:
+        given = [*items, {"role": "user", "content": task}]
+        result = await Runner.run(agent, given, run_config=RunConfig(tracing_disabled=True))
+        items = result.to_input_list()
+    return items
 
 
 MCP_SERVER = """
@@ -206,12 +213,11 @@ server.run()
 
 def openai_agents_mcp() -> list[Json]:
     """The same with a server of the Model Context Protocol; `openai-agents` 0.6.4 and `mcp` 1.30 write its JSON."""
-    from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
+    from agents import Agent, OpenAIResponsesModel
     from agents.mcp import MCPServerStdio
     from openai import AsyncOpenAI
 
     async def run(server: ScriptedServer) -> list[Any]:
-        items = list[Any]()
         script = Path(os.environ["HOME"], "server.py")
         script.write_text(MCP_SERVER)
         async with (
@@ -219,11 +225,7 @@ def openai_agents_mcp() -> list[Json]:
             MCPServerStdio({"command": sys.executable, "args": [str(script)]}) as files,
         ):
             agent = Agent(name="fixer", mcp_servers=[files], model=OpenAIResponsesModel(MODEL, client))
-            for task in TASKS:
-                given = [*items, {"role": "user", "content": task}]
-                result = await Runner.run(agent, given, run_config=RunConfig(tracing_disabled=True))
-                items = result.to_input_list()
-        return items
+            return await _items_of(agent)
 
     with ScriptedServer(in_turn) as server:
         return asyncio.run(run(server))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -222,3 +223,7 @@ def _inferred(walk: Walk, phase: Phase, stage: Stage) -> None:
     walk.send(Trigger.INFERENCE_STARTED, {"work": "w"})
     if phase.value.endswith("_clarification"):
         walk.send(Trigger.INFERENCE_FAILED, {"code": "failed", "detail": "no answer"})
+
+
+def walk_cause(**changes: Any) -> Cause:
+    return replace(Cause(kind="stall", key="k", title="Stuck"), **changes)

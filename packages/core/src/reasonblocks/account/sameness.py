@@ -55,7 +55,7 @@ _PATH_MARKS = ("tmp", "/var/", "/dev/shm")
 """Marks, one of which is in every path that `_PATHS` matches; without them, most texts need no search for it."""
 _PORTS = re.compile(r"(?<=localhost:)\d+|(?<=127\.0\.0\.1:)\d+|(?<=0\.0\.0\.0:)\d+|(?<=\[::1\]:)\d+|(?<=\[::\]:)\d+")
 _HOSTS = ("localhost:", "127.0.0.1:", "0.0.0.0:", "[::1]:", "[::]:")
-"""What stands before a port that `_PORTS` matches."""
+"""The marks before a port that `_PORTS` matches."""
 _VALUE = re.compile(r"[:=#][\"']?\s{0,2}[\"'#]?(?=[\w.+-]{0,20}\d)[\w.:+/-]+")
 """A value with a digit, after the mark that separates it from its name."""
 _NAMES = frozenset(

@@ -15,7 +15,7 @@ from ..util.secret import described
 from ..util.text import preview
 
 FIELDS = ("content", "file_path", "finding_type", "metadata")
-"""What a caller says of a finding."""
+"""The fields of a finding that a caller gives."""
 SHOWN = 500
 """Characters of an invalid value that an error may show. Of a longer one, half of a secret could be shown."""
 

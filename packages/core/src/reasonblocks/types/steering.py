@@ -89,7 +89,7 @@ class Evaluation:
     intervention_text: str | None = None
     """The whole text: for a monitor's, its `fact` and its `hint`."""
     fact: str = ""
-    """What the account shows."""
+    """The sentence about what has happened, counted from the account."""
     hint: str = ""
     """A way on, by what the run has shown; "" for none."""
     fired: tuple[str, ...] = ()

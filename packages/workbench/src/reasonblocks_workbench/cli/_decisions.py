@@ -191,12 +191,12 @@ LETTERS = {
     "C": "a search in vain, at least the third in a row",
     "D": "the same result as of other calls, at least the third time",
 }
-"""What makes a step dead."""
+"""The reasons for which a step is dead, by their letters."""
 DUE = {
     "check": "the same check ended in the same way at least for the fourth time, with changes between",
     "series": "the tenth value of a series was tried in vain",
 }
-"""What is told whatever the patience."""
+"""The reasons for a text whatever the patience is."""
 STATES = ("failed", "waiting", "nothing", "changed", "checked", "finished", "refused")
 
 

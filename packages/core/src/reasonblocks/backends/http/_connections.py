@@ -303,9 +303,9 @@ class Pool:
         with self._lock:
             if flight.is_cut:
                 raise ClientClosed
-            used = time.monotonic() - IDLE_SECONDS
-            stale = [one for one in self._idle if one.used < used]
-            self._idle[:] = [one for one in self._idle if one.used >= used]  # the list that is closed at exit
+            oldest = time.monotonic() - IDLE_SECONDS
+            stale = [one for one in self._idle if one.used < oldest]
+            self._idle[:] = [one for one in self._idle if one.used >= oldest]  # the list that is closed at exit
             connection = self._idle.pop() if self._idle else _Connection(self._address)
             flight.connection = connection
             self._flights.add(flight)
