@@ -114,4 +114,13 @@ def test_of_two_packages_with_one_command_the_first_by_name_has_it(command: Comm
 
 def test_a_command_of_the_core_loads_no_other_package(command: Command, install: Install) -> None:
     install("never-loaded", "raise SystemExit('was loaded')", other="other")
-    assert command("doctor", "--json").code in (0, 1)
+    done = command("doctor", "--json")
+    assert (len(done.objects), "never-loaded" in done.err) == (1, False)
+
+
+def test_a_package_that_exits_costs_the_list_only_its_command(command: Command, install: Install) -> None:
+    install("exits", "raise SystemExit('was loaded')", other="other")
+    done = command("--help")
+    assert done.code == 0
+    assert "replay" in done.out
+    assert "the command 'other' of exits is left out: SystemExit: was loaded" in done.err

@@ -241,6 +241,20 @@ def test_results_in_any_order_cost_as_much_as_in_that_of_their_calls(write: Writ
     assert work(160) < 6 * work(40)
 
 
+def test_compactions_cost_as_much_as_other_lines(write: Write) -> None:
+    def work(count: int) -> int:
+        said = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "x"}}
+        held: list[Any] = [{**said, "uuid": "first", "parentUuid": None}]
+        for n in range(count):
+            held.append({"type": "system", "subtype": "compact_boundary", "uuid": f"b{n}", "parentUuid": None,
+                         "logicalParentUuid": "first", "sessionId": "s"})  # fmt: skip
+            held.append({**said, "uuid": f"u{n}", "parentUuid": f"b{n}"})
+        path = write("compacted.jsonl", *held)
+        return lines_run(lambda: list(read_runs(path)))
+
+    assert work(320) < 6 * work(80)
+
+
 def test_agents_around_many_others_cost_as_much_as_around_one(write: Write) -> None:
     def work(count: int) -> int:
         held = [span(str(n), str(n - 1) if n else "", "invoke_agent") for n in range(count)]

@@ -104,6 +104,14 @@ def test_a_quote_without_its_end_costs_no_row_before_it_and_is_said(write: Write
     assert (error.line, "is not CSV" in error.reason) == (3, True)
 
 
+def test_the_progress_of_a_table_ends_at_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    path.write_text("id,type,input,output,trace_id\n" + "o,SPAN,hello,,t\n" * 999, encoding="utf-8")
+    seen: list[int] = []
+    list(read_runs(str(path), progress=seen.append))
+    assert seen[-1] == path.stat().st_size
+
+
 @pytest.mark.parametrize("rows", [[], ["", ""]])
 def test_a_table_without_rows_is_said(write: Write, rows: list[str]) -> None:
     (error,) = read_runs(write("a.csv", HEADER, *rows))

@@ -17,7 +17,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """How a recording differs from the others: in the text of the failed tool, and in what its spans do not have."""
+    """The differences of a recording from the others: the text of the failed tool, and what its spans lack."""
 
     output: str
     error: bool = True

@@ -11,6 +11,7 @@ from reasonblocks.types import JSON, StepDecision
 from ..replay import ReplayedRun
 from ..report.sources import told_by
 from ._decisions import (
+    Stopped,
     interventions,
     monitor_speaks,
     run_json,
@@ -242,12 +243,13 @@ def differing_steps(
     if start_differs(*replayed):
         yield from _start(canvas, replayed)
     view, last = StepView(canvas, full=full), _LastSaid(replayed)
+    ends = [stopped(run) for run in replayed]
     for index in steps:
         yield ()
         yield ((f"step {index}", "bold"),)
         step = replayed[0].run.steps[index]
         yield from view.lines(step) if full else [((INDENT, ""), (view.line(step), "dim"))]
-        yield from _both(canvas, replayed, index, last.before(index))
+        yield from _both(canvas, replayed, index, last.before(index), ends)
     yield ()
     total = len(replayed[0].run.steps)
     yield ((f"{len(steps):,} of {total:,} steps are decided differently", "bold"),)
@@ -259,15 +261,20 @@ def _start(canvas: Canvas, replayed: Sequence[ReplayedRun]) -> Iterator[Line]:
         yield from _inner(decided_lines(run.start, _inside(canvas), "before the first call"))
 
 
-def _both(canvas: Canvas, replayed: Sequence[ReplayedRun], index: int, since: Sequence[int | None]) -> Iterator[Line]:
-    inside = _inside(canvas)
-    for name, run, decision, steps in zip(NAMES, replayed, _decisions(replayed, index), since, strict=True):
+def _both(
+    canvas: Canvas,
+    replayed: Sequence[ReplayedRun],
+    index: int,
+    since: Sequence[int | None],
+    ends: Sequence[Stopped | None],
+) -> Iterator[Line]:
+    inside, decisions = _inside(canvas), _decisions(replayed, index)
+    for name, run, decision, steps, found in zip(NAMES, replayed, decisions, since, ends, strict=True):
         if decision is None:
             yield ((name.ljust(len(MARGIN)), "bold"), ("not decided: the run would have been stopped before", "red"))
             continue
         yield _side(name, decision, canvas)
         yield from _inner(decided_lines(decision, inside, place_of(decision, index)))
-        found = stopped(run)
         if found is not None and found.step == index:
             yield from _inner(stop_lines(run, found, inside))
         yield from _inner(quiet_lines(decision, inside, steps, ""))

@@ -59,7 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except typer.Exit as done:
         return done.exit_code
     except SystemExit as done:
-        return done.code if isinstance(done.code, int) else OK
+        if isinstance(done.code, str):
+            warn(f"reasonblocks: {done.code}")
+        return done.code if isinstance(done.code, int) else PROBLEM if done.code else OK
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "reasonblocks"
@@ -168,7 +170,7 @@ class Commands(TyperGroup):
                 self.add_command(command_of(point.load(), point.name))
             except MemoryError:
                 raise
-            except Exception as error:  # noqa: BLE001 - code of another package
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - code of another package
                 reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
                 warn(f"reasonblocks: the command {point.name!r} of {_owner(point)} is left out: {reason}")
 

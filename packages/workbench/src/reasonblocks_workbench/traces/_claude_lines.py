@@ -109,13 +109,14 @@ def newest_branch(lines: Sequence[Line]) -> list[Line]:
     places = {line.uuid: at for at, line in enumerate(lines)}
     said = [at for at, line in enumerate(lines) if line.value.get("type") in SAID]
     boundaries = [at for at, line in enumerate(lines) if line.value.get("subtype") == BOUNDARY]
+    earlier = dict(zip(boundaries, [-1, *boundaries]))
     branch: set[int] = set()
     at = said[-1] if said else -1
     while at >= 0 and at not in branch:
         branch.add(at)
         parent = lines[at].parent
         before = -1 if parent is None else places.get(parent, at - 1)
-        skips = at in boundaries and any(before < other < at for other in boundaries)
+        skips = before < earlier.get(at, -1)
         at = at - 1 if before in branch or skips else before
     _add_siblings(lines, said, places, branch)
     return [lines[at] for at in said if at in branch]

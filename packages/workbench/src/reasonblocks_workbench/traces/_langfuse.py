@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from io import TextIOWrapper
 from typing import Any
 
 from reasonblocks.exceptions import RecordError
@@ -49,7 +51,7 @@ class LangfuseObservations:
         return "no 'traceId'" if first_text(first, "type") in TYPES and not self.sniff(value) else None
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
-        return read_nodes(file, records, lambda value: map(_node, _observations(value)))
+        return read_nodes(file, records, _nodes)
 
 
 class LangfuseCsv:
@@ -63,28 +65,31 @@ class LangfuseCsv:
         return {"id", "type", "input", "output"} <= columns and any(name in columns for name in NAMES["trace_id"])
 
     def read_file(self, path: str, progress: Progress | None) -> Runs:
-        return read_nodes(path, _rows(path, progress), lambda value: map(_node, _observations(value)))
+        return read_nodes(path, _rows(path, progress), _nodes)
 
 
 def _rows(path: str, progress: Progress | None) -> Iterator[Record | RecordError]:
     csv.field_size_limit(LINE_BYTES)  # a history is longer than the 128 KiB of the module
-    read, line = 0, 1
+    line = 1
     try:
-        with open(path, encoding="utf-8-sig", newline="", errors="replace") as file:
+        with open(path, "rb") as raw, TextIOWrapper(raw, "utf-8-sig", "replace", newline="") as file:
             rows = csv.DictReader(file, restkey="", strict=True)
             for row in rows:
-                held: dict[str, JSON] = {name: text for name, text in row.items() if name and text}
-                read += sum(map(len, row)) + sum(len(str(text)) for text in held.values())
                 if progress:
-                    progress(read)
+                    with suppress(OSError):  # a pipe has no position
+                        progress(raw.tell())
                 line = rows.line_num
-                yield Record(line=line, value=held)
-        if not read:
+                yield Record(line=line, value={name: text for name, text in row.items() if name and text})
+        if line == 1:
             yield RecordError(path, None, "has no observation")
     except OSError as error:
         yield RecordError(path, None, os_reason(error))
     except csv.Error as error:
         yield RecordError(path, line + 1, f"is not CSV, so that the rest is not read: {error}")
+
+
+def _nodes(value: JSON) -> Iterator[JSON]:
+    return map(_node, _observations(value))
 
 
 def _observations(value: JSON) -> list[Mapping[str, Any]]:
