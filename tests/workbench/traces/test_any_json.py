@@ -247,7 +247,7 @@ def test_compactions_cost_as_much_as_other_lines(write: Write) -> None:
         held: list[Any] = [{**said, "uuid": "first", "parentUuid": None}]
         for n in range(count):
             held.append({"type": "system", "subtype": "compact_boundary", "uuid": f"b{n}", "parentUuid": None,
-                         "logicalParentUuid": "first", "sessionId": "s"})  # fmt: skip
+                         "logicalParentUuid": f"u{n - 1}" if n else "first", "sessionId": "s"})  # fmt: skip
             held.append({**said, "uuid": f"u{n}", "parentUuid": f"b{n}"})
         path = write("compacted.jsonl", *held)
         return lines_run(lambda: list(read_runs(path)))
