@@ -156,3 +156,20 @@ def test_any_other_leaf_is_restored_as_it_is_or_refused_by_its_name(data: st.Dat
         assert isinstance(at(restored, path), bool) == isinstance(leaf, bool), "1 is no flag"
         return
     assert refused in NAMED_OTHERWISE.union(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("injections", ["bad"] * 99), ("metadata", {str(number): "bad" for number in range(99)})]
+)
+def test_a_list_or_an_object_is_read_to_its_first_fault(field: str, value: Any) -> None:
+    seen = list[object]()
+
+    def refuse(part: object) -> object:
+        seen.append(part)
+        if part == "bad":
+            raise ValueError("must be good")
+        return part
+
+    with pytest.raises(Unreadable, match="must be good"):
+        Codec(StepEvent, check=refuse).read({"run_id": "r", "step_index": 0, "timestamp": 0.0, field: value})
+    assert seen.count("bad") == 1

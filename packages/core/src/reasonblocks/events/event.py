@@ -275,7 +275,8 @@ def entry_of(event: StepEvent) -> StepLogEntry:
         except Unreadable as exc:
             name = exc.path[0]
             del given[name]
-            given.update({name: _UNKNOWN[name]} if name in _UNKNOWN else {})
+            if name in _UNKNOWN:
+                given[name] = _UNKNOWN[name]
 
 
 def _metadata(entry: StepLogEntry) -> dict[str, JSON]:

@@ -33,6 +33,10 @@ class Unreadable(ValueError):
         super().__init__(f"{'.'.join(path)} {rule}")
 
 
+FIRST_FAULT = {"fail_fast": True}
+"""Ends the reading of a list or an object at its first fault; an error for each item could cost seconds."""
+
+
 class Codec(Generic[T]):
     """Converts values of one dataclass, and of those within it.
 
@@ -48,7 +52,10 @@ class Codec(Generic[T]):
         self, kind: type[T], *, least: int = -MAX_INT - 1, check: Callable[[object], object] | None = None
     ) -> None:
         self._kind, self._check = kind, check
-        self._scalars: dict[str, dict[str, Any]] = {
+        self._stricter: dict[str, dict[str, Any]] = {
+            "tuple": FIRST_FAULT,
+            "list": FIRST_FAULT,
+            "dict": FIRST_FAULT,
             "str": {"strict": True},
             "bool": {"strict": True},
             "int": {"strict": True, "ge": least, "le": MAX_INT},
@@ -98,7 +105,7 @@ class Codec(Generic[T]):
         kind = str(schema.get("type"))
         if kind == "dataclass-field" and _innermost(schema)["type"] == "dict":
             self._tables.add(schema["name"])
-        strict = {key: self._strict(part) for key, part in schema.items()} | self._scalars.get(kind, {})
+        strict = {key: self._strict(part) for key, part in schema.items()} | self._stricter.get(kind, {})
         if self._check is None or kind not in ("str", "any"):
             return strict
         return {"type": "function-after", "schema": strict, "function": {"type": "no-info", "function": self._check}}
