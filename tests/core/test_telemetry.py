@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -559,7 +560,7 @@ def test_sqlite_refuses_a_newer_schema(tmp_path: Path) -> None:
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version=99")
     db.close()
-    with pytest.raises(sqlite3.DatabaseError, match="form 99 is newer"):
+    with pytest.raises(sqlite3.DatabaseError, match=rf"{re.escape(str(path))}: its form 99 is newer"):
         written(path, START)
 
 

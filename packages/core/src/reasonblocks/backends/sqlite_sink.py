@@ -10,7 +10,7 @@ from ..events import Event, RunStart, StepEvent
 from ..exceptions import ConfigError
 from ..util.json import compact
 from ..util.text import whole
-from .sqlite_file import Schema, SQLiteFile
+from .sqlite_file import Schema, SQLiteFile, WrongFile
 
 BUSY_S = 5.0
 """Seconds to wait for another process's transaction."""
@@ -103,6 +103,9 @@ class SQLiteMonitorSink:
             db = self._file.connect(BUSY_S, create=True)
             try:
                 SCHEMA.migrate(db, BUSY_S)
+            except WrongFile as exc:
+                db.close()
+                raise sqlite3.DatabaseError(f"{self.path}: {exc}") from exc
             except BaseException:
                 db.close()
                 raise

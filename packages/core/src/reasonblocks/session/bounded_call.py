@@ -40,7 +40,7 @@ class BoundedCall:
         self._breaker = Breaker(
             name,
             off_seconds=OFF_SECONDS,
-            off_line="%s missed %d deadlines in a row%s: off, tried again in %d s",
+            off_line="%s missed %d deadlines in a row (the last of %s): off, tried again in %d s",
             on_line="%s answers in time again and is switched on",
             monotonic=monotonic,
         )
@@ -112,7 +112,7 @@ class BoundedCall:
             self._breaker.answered(turn)
             return own
         future.cancel()
-        self._breaker.failed(turn, "")
+        self._breaker.failed(turn, f"{seconds:.2g} s")
         return DeadlineExceeded(self.name, seconds)
 
 

@@ -90,7 +90,7 @@ def step_columns(event: StepEvent, body: str) -> Columns:
         "at": event.timestamp,
         "fsm_state": name_of(entry.fsm_state),
         "difficulty": entry.difficulty,
-        "composite": _clean.number_in(event.composite),
+        "composite": entry.composite,
         "failure_type": name_in(event.failure_type),
         "gate": name_of(entry.gate_decision or ""),
         "skipped": name_of(entry.skipped_reason or ""),

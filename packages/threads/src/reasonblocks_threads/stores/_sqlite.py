@@ -78,7 +78,7 @@ class SqliteStore:
 
     @holding
     def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
-        """Begin a transaction, as the only one."""
+        """Begin a transaction, as the only one. A power cut may undo it without `durable`, but no other failure."""
         with gate.passed(), self._alone():
             db = self._writing()
             with self._errors():

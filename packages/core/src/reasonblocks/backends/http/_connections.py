@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ...concurrency.breaker import Breaker
 from ...concurrency.forks import on_fork
 from ...concurrency.workers import Workers
-from ...exceptions import BadAnswer, ConfigError, DeadlineExceeded, ExtraMissing
+from ...exceptions import BadAnswer, ConfigError, DeadlineExceeded, ExtraMissing, Unavailable
 from ...util.text import preview
 from ._address import Address
 
@@ -114,7 +114,11 @@ class _Connection:
         self.used = time.monotonic()
 
     def exchange(self, ask: Ask, seconds: float) -> Reply:
-        """Send a request and read its answer. `seconds` limits each read and write, and `cut` ends all of them."""
+        """Send a request and read its answer.
+
+        `seconds` limits each read and write, and the body as a whole; `cut` ends all of them.
+        """
+        begun = time.monotonic()
         stream = self._client.stream(
             ask.method,
             self._address.route(ask.path),
@@ -126,13 +130,13 @@ class _Connection:
         with _own_request, stream as response:
             reply = Reply(
                 status=response.status_code,
-                body=self._body(response, ask.most_bytes),
+                body=self._body(response, ask.most_bytes, begun, seconds),
                 retry_after=_seconds(response.headers.get("retry-after")),
             )
         self.used = time.monotonic()
         return reply
 
-    def _body(self, response: httpx.Response, most: int) -> bytes:
+    def _body(self, response: httpx.Response, most: int, begun: float, seconds: float) -> bytes:
         """Return the body; of an error only the start. It must not be compressed: it could unpack to any size."""
         body = bytearray()
         encoding = response.headers.get("content-encoding", "identity")
@@ -140,6 +144,8 @@ class _Connection:
             raise BadAnswer(self._address.shown, encoding, "its answer must not be compressed")
         for part in response.iter_raw():
             body += part
+            if time.monotonic() - begun > seconds:
+                raise DeadlineExceeded(self._address.shown, seconds)
             if len(body) > (most if response.is_success else ANSWER_BYTES):
                 if response.is_success:
                     raise BadAnswer(self._address.shown, f"over {most} bytes", "its answer is too large")
@@ -223,9 +229,10 @@ class Pool:
         _close_all(self._idle)
 
     def start(self, user: object, ask: Ask, seconds: float, *, may_wait: bool = False) -> Flight:
-        """Begin an exchange that takes at most `seconds`. Raises `NoReply` if no thread can be started, as at exit.
+        """Begin an exchange that takes at most `seconds`.
 
-        With `may_wait` the exchange is made in place then: no exit waits for the thread of a sink.
+        Raises `Unavailable` if no thread can be started, as at exit. With `may_wait` the exchange is then made in
+        place, for the events at exit.
         """
         flight = Flight(self)
         with self._lock:
@@ -235,7 +242,7 @@ class Pool:
             flight.future = _workers.submit(run, self._address.shown)
         except RuntimeError:
             if not may_wait:
-                raise NoReply("no thread can be started") from None
+                raise Unavailable(self._address.shown, "no thread can be started") from None
             flight.future = Future()
             try:
                 flight.future.set_result(run())
@@ -269,7 +276,7 @@ class Pool:
             raise DeadlineExceeded(self._address.shown, seconds)
         try:
             return self._exchange(flight, ask, seconds)
-        except (NoReply, BadAnswer):
+        except (NoReply, BadAnswer, DeadlineExceeded):
             raise
         except httpx.TimeoutException:
             raise DeadlineExceeded(self._address.shown, seconds) from None
@@ -329,15 +336,14 @@ class _Pools:
     def _new_lock(self) -> None:
         self._lock = threading.Lock()
 
-    def of(self, address: Address, user: object) -> Pool:
+    def of(self, address: Address) -> Pool:
         """Return the pool of a server and key; of the key a digest, as debuggers and error reports show names."""
         key = b"" if address.key is None else hashlib.sha256(address.key.reveal().encode()).digest()
         with self._lock:
             pool = self._pools.get((address.url, key))
             if pool is None:
                 pool = self._pools[address.url, key] = Pool(address)
-        pool.users.add(user)
-        return pool
+            return pool
 
 
 pools = _Pools()

@@ -44,7 +44,7 @@ class Exchange:
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._pool = pools.of(address, self)
+        self._pool = pools.of(address)
 
     def close(self) -> None:
         """Close the connections, unless another client uses them. The next request opens new ones."""
@@ -82,11 +82,8 @@ class Exchange:
             attempt.reply = await attempt.flight.aresult(attempt.left)
         return attempt.answer
 
-    def key_refused(self, status: int) -> None:
-        """Switch the server off for all clients with this key, after a request past the breaker."""
-        self._refused(None, status)
-
-    def _refused(self, turn: int | None, status: int) -> None:
+    def key_refused(self, status: int, turn: int | None = None) -> None:
+        """Switch the server off for all clients with this key. A request past the breaker has no turn."""
         if self._pool.breaker.refused(turn, REFUSED_SECONDS):
             text = "access to %s was refused (%d): switched off, tested again in %d s; runs continue without it"
             logger.warning(text, self._pool.breaker.name, status, REFUSED_SECONDS)
@@ -128,7 +125,7 @@ class Exchange:
             breaker.answered(turn)
             return
         if reply.status in KEY_REFUSED:
-            self._refused(turn, reply.status)
+            self.key_refused(reply.status, turn)
         elif reply.status in THIS_REQUEST_ONLY:
             breaker.answered(turn)
         else:

@@ -136,12 +136,12 @@ class QdrantPoints:
     """The points of one embedder, in its own collection. A missing collection reads as empty."""
 
     def __init__(self, clients: Clients, prefix: str, embedder_id: str, dim: int) -> None:
-        self.clients, self._dim = clients, dim
+        self._clients, self._dim = clients, dim
         self.name = collection_name(prefix, embedder_id)
         self._there = False
 
     def near(self, ask: PointQuery) -> list[Hit]:
-        with self.clients.border():
+        with self._clients.border():
             if (client := self._client()) is None:
                 return []
             found = client.query_points(self.name, **self._nearest(ask)).points
@@ -150,8 +150,8 @@ class QdrantPoints:
     async def anear(self, ask: PointQuery) -> list[Hit]:
         from asyncio import get_running_loop
 
-        with self.clients.border():
-            client = self.clients.of_loop(get_running_loop())
+        with self._clients.border():
+            client = self._clients.of_loop(get_running_loop())
             self._there = self._there or await client.collection_exists(self.name)
             if not self._there:
                 return []
@@ -167,7 +167,7 @@ class QdrantPoints:
                     return hits
 
     def every(self, ask: PointQuery) -> list[Hit]:
-        with self.clients.border():
+        with self._clients.border():
             if (client := self._client()) is None:
                 return []
             hits: list[Hit] = []
@@ -179,7 +179,7 @@ class QdrantPoints:
                     return hits
 
     def by_id(self, ids: list[str]) -> list[Hit]:
-        with self.clients.border():
+        with self._clients.border():
             if not ids or (client := self._client()) is None:
                 return []
             return [_hit(point.payload) for point in client.retrieve(self.name, ids, with_payload=True)]
@@ -187,14 +187,14 @@ class QdrantPoints:
     def lowest_gate(self) -> float | None:
         from qdrant_client.models import OrderBy
 
-        with self.clients.border():
+        with self._clients.border():
             if (client := self._client()) is None:
                 return None
             first, _ = client.scroll(self.name, limit=1, order_by=OrderBy(key="gate"), with_payload=True)
         return float((first[0].payload or {})["gate"]) if first else None
 
     def count_heads(self) -> int:
-        with self.clients.border():
+        with self._clients.border():
             if (client := self._client()) is None:
                 return 0
             return client.count(self.name, count_filter=_must({"place": ["head"]}), exact=True).count
@@ -204,7 +204,7 @@ class QdrantPoints:
             return
         from qdrant_client.models import PointStruct
 
-        with self.clients.border():
+        with self._clients.border():
             client = self._client() or self._made()
             new = [PointStruct(id=point.id, vector=point.vector, payload=point.payload) for point in points]
             client.upsert(self.name, new, wait=True)
@@ -214,22 +214,19 @@ class QdrantPoints:
             return
         from qdrant_client.models import PointIdsList
 
-        with self.clients.border():
+        with self._clients.border():
             if (client := self._client()) is not None:
                 client.delete(self.name, PointIdsList(points=list(ids)), wait=True)
 
     def set_stats(self, ids: list[str], stats: dict[str, int]) -> None:
-        with self.clients.border():
+        with self._clients.border():
             if (client := self._client()) is not None:
                 client.set_payload(self.name, {"stats": stats}, points=list(ids), wait=True)
-
-    def close(self) -> None:
-        self.clients.close()
 
     def _nearest(self, ask: PointQuery) -> dict[str, Any]:
         from qdrant_client.models import SearchParams
 
-        exactly = "e1" in ask.tiers and not self.clients.is_local  # one org has few of them
+        exactly = "e1" in ask.tiers and not self._clients.is_local  # one org has few of them
         return {
             "query": [] if ask.vector is None else ask.vector.tolist(),
             "query_filter": _filter(ask),
@@ -241,17 +238,17 @@ class QdrantPoints:
         }
 
     def _client(self) -> QdrantClient | None:
-        client = self.clients.of_threads()
+        client = self._clients.of_threads()
         self._there = self._there or client.collection_exists(self.name)
         return client if self._there else None
 
     def _made(self) -> QdrantClient:
         from qdrant_client.models import Distance, KeywordIndexParams, KeywordIndexType, PayloadSchemaType, VectorParams
 
-        client = self.clients.of_threads()
+        client = self._clients.of_threads()
         # Dot product: rows are unit vectors already.
         client.create_collection(self.name, VectorParams(size=self._dim, distance=Distance.DOT))
-        if not self.clients.is_local:
+        if not self._clients.is_local:
             tenant = KeywordIndexParams(type=KeywordIndexType.KEYWORD, is_tenant=True)
             client.create_payload_index(self.name, "org_id", tenant)
             client.create_payload_index(self.name, "gate", PayloadSchemaType.FLOAT)

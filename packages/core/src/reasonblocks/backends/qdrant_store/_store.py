@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property, partial
 from itertools import chain
-from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...concurrency.forks import on_fork
@@ -39,9 +38,7 @@ KNOWN_S = 60.0
 """Seconds for which facts about the database are cached: the layer's hidden patterns and the lowest gate."""
 
 Written: TypeAlias = "tuple[list[Point], list[str]]"
-"""Points to write, and ids of points to delete."""
-
-
+"""Points to write, and ids of points to delete. Within the store, `list` is a method."""
 PointSearch: TypeAlias = "Generator[PointQuery, list[Hit], tuple[ETrace, ...]]"
 """A generator that yields queries and is sent hits, so that one search serves sync and async stores."""
 
@@ -198,9 +195,7 @@ class QdrantStore:
     def __enter__(self) -> QdrantStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _new_lock(self) -> None:

@@ -23,8 +23,6 @@ from ..stores.vectors import Vectors
 from .clients import BATCH, TIMEOUT_S, Clients, clients_of, collection_name
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from qdrant_client import QdrantClient
     from qdrant_client.models import Condition, Filter, Record, ScoredPoint
 
@@ -213,9 +211,7 @@ class QdrantFindings:
     def __enter__(self) -> QdrantFindings:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _finding(self, point: Record | ScoredPoint) -> Finding | None:
