@@ -1,7 +1,7 @@
 """Writes the recorded sessions of coding agents that the readers of `traces` are tested with.
 
 `python tools/agent_fixtures.py NAME` needs an environment with `pytest`, `numpy`, `pydantic` and `typing_extensions`,
-and, by the file: `strands.json`: `strands-agents[anthropic]`; `mini_swe_agent.json`: `mini-swe-agent`; the others:
+and, by the file: `bedrock.json`: `strands-agents[anthropic]`; `mini_swe_agent.json`: `mini-swe-agent`; the others:
 Node and a folder NPM with `npm install ai @ai-sdk/openai zod @openai/codex @mariozechner/pi-coding-agent`. No request
 leaves this machine: the agents inherit no settings, and the model is scripted, on loopback.
 """

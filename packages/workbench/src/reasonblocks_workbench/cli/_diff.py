@@ -60,13 +60,9 @@ def _effects(run: ReplayedRun) -> list[object]:
 
 def _effect(decision: StepDecision) -> object:
     """Return what a decision does to the next call."""
-    texts = told_by(decision)
+    texts = [(text.source, text.text, text.withheld) for text in told_by(decision)]
     route = decision.route or decision.withheld_route
-    return decision.fsm_state, route, texts_of(decision), decision.placement if texts else None
-
-
-def texts_of(decision: StepDecision) -> tuple[tuple[str, str, bool], ...]:
-    return tuple((text.source, text.text, text.withheld) for text in told_by(decision))
+    return decision.fsm_state, route, texts, decision.placement if texts else None
 
 
 def start_differs(one: ReplayedRun, other: ReplayedRun) -> bool:

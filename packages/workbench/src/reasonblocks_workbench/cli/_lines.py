@@ -172,6 +172,12 @@ def _end(line: str, start: int, width: int) -> int:
     return len(line)
 
 
+def level(difficulty: float | None, canvas: Canvas) -> str:
+    """Return the character of a difficulty in [0, 1]; a blank for none."""
+    levels = canvas.glyphs.levels
+    return " " if difficulty is None else levels[min(int(difficulty * len(levels)), len(levels) - 1)]
+
+
 def bar(share: float, length: int, full: str, empty: str) -> str:
     """Return a bar of that length, filled up to the share."""
     filled = round(min(max(share, 0.0), 1.0) * length)

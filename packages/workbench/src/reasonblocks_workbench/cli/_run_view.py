@@ -32,7 +32,7 @@ from ._decisions import (
     texts,
     why,
 )  # fmt: skip
-from ._lines import Canvas, Line, bar, cells, clipped, fitted, plain, rows
+from ._lines import Canvas, Line, bar, cells, clipped, fitted, level, plain, rows
 from .output import clean, printable
 
 BAR = 10
@@ -195,8 +195,7 @@ class _RunView:
 
     def _level(self, part: tuple[StepDecision, ...]) -> str:
         known = [decision.difficulty for decision in part if decision.difficulty is not None]
-        levels = self.canvas.glyphs.levels
-        return levels[min(int(max(known) * len(levels)), len(levels) - 1)] if known else " "
+        return level(max(known, default=None), self.canvas)
 
     def _all_steps(self) -> Iterator[Line]:
         run, last_said, hidden = self.replayed.run, None, 0

@@ -21,7 +21,7 @@ from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of
 from reasonblocks.types.outcomes import kind_of
 
 from ..report.page import MONITOR, Told
-from ._lines import WIDEST, Canvas, Line, canvas, clipped, fitted, paint
+from ._lines import WIDEST, Canvas, Line, canvas, clipped, fitted, level, paint
 from .output import OK, PROBLEM, clean, say_data, warn
 
 if TYPE_CHECKING:
@@ -311,12 +311,6 @@ def _step_line(event: StepEvent, run: WatchedRun, canvas: Canvas) -> Line:
         (action, ""),
         (f"  {fitted(entry.error, ACTION)}" if entry.error else "", "red"),
     )
-
-
-def level(difficulty: float | None, canvas: Canvas) -> str:
-    """Return the character of a difficulty in [0, 1]; a blank for none."""
-    levels = canvas.glyphs.levels
-    return " " if difficulty is None else levels[min(int(difficulty * len(levels)), len(levels) - 1)]
 
 
 def _text_lines(event: StepEvent, text: Told, canvas: Canvas, *, full: bool) -> Iterator[Line]:

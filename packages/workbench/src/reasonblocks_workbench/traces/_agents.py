@@ -236,14 +236,11 @@ class MiniSwe:
 
 
 def _trajectory(file: str, record: Record) -> RecordedRun | RecordError:
-    try:
-        run = _Trajectory.model_validate(record.value)
-    except ValidationError as error:
-        return RecordError(file, record.line, reason(error))
+    run = _Trajectory.model_validate(record.value)
     ended = first_text(run.info, "exit_status")
     outcome = run.outcome or (f"failure: {ended}" if ended not in (None, "Submitted") else None)
     header = run.model_copy(update={"outcome": outcome})
-    return contained(file, record.line, lambda: _recorded(file, record.line, _of_shell(run.messages), header))
+    return _recorded(file, record.line, _of_shell(run.messages), header)
 
 
 NOT_RUN = "action was not executed"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages import first_int, plain
@@ -19,7 +19,7 @@ from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
 from ._conversation import UserTexts
 from ._files import Record
 from ._messages import decoded
-from ._run import Header, RecordedRun, Runs, reason, run_by_run
+from ._run import Header, RecordedRun, Runs, run_by_run
 
 PREFIX = "ATIF-v"
 
@@ -96,10 +96,7 @@ def is_atif(value: JSON) -> TypeGuard[dict[str, JSON]]:
 
 
 def _run(file: str, record: Record) -> RecordedRun | RecordError:
-    try:
-        run = _Trajectory.model_validate(record.value)
-    except ValidationError as error:
-        return RecordError(file, record.line, reason(error))
+    run = _Trajectory.model_validate(record.value)
     told = next((text_of(step.message) for step in run.steps if step.source == "user"), "")
     steps = [step for step in run.steps if step.source == "agent"]
     said = _said(run.steps)

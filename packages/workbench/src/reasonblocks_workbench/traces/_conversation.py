@@ -40,7 +40,7 @@ PARTS: Mapping[str, Dialect] = {
 }
 """The types of content parts that only one dialect has."""
 BEDROCK = frozenset({"toolUse", "toolResult", "reasoningContent"})
-"""The only keys of parts without a type that Bedrock's Converse has."""
+"""Keys of parts without a type that only Bedrock's Converse has."""
 
 
 def dialect_of(value: JSON) -> Dialect | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages import langchain
@@ -16,7 +16,7 @@ from reasonblocks.types import JSON, Step
 from ._conversation import UserTexts
 from ._files import Record
 from ._messages import decoded
-from ._run import Header, RecordedRun, Runs, messages_of, reason, run_by_run, with_messages
+from ._run import Header, RecordedRun, Runs, messages_of, run_by_run, with_messages
 
 
 class _Call(BaseModel):
@@ -95,10 +95,7 @@ def _first(value: JSON) -> Mapping[str, JSON]:
 
 
 def _run(file: str, record: Record) -> RecordedRun | RecordError:
-    try:
-        run = _Run.model_validate(with_messages(record.value))
-    except ValidationError as error:
-        return RecordError(file, record.line, reason(error))
+    run = _Run.model_validate(with_messages(record.value))
     exchanges = _exchanges(run.messages)
     steps = tuple(map(_step, exchanges))
     usages = tuple(langchain.usage_of(exchange.answer) for exchange in exchanges)

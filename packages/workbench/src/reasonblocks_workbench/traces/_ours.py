@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages.content import output_of
@@ -15,7 +15,7 @@ from reasonblocks.util.json import mended
 
 from ._atif import is_atif
 from ._files import Record
-from ._run import Header, RecordedRun, Runs, reason, run_by_run
+from ._run import Header, RecordedRun, Runs, run_by_run
 
 Content: TypeAlias = str | list[Any] | dict[str, Any]
 """A tool's result: its text, its parts, or a value."""
@@ -73,10 +73,7 @@ class OurJSONL:
 
 
 def _run(file: str, record: Record) -> RecordedRun | RecordError:
-    try:
-        run = _Run.model_validate(record.value)
-    except ValidationError as error:
-        return RecordError(file, record.line, reason(error))
+    run = _Run.model_validate(record.value)
     steps = tuple(_step(index, step) for index, step in enumerate(run.steps))
     return run.recorded(file, record.line, steps, tuple(map(_usage, run.steps)))
 

@@ -98,9 +98,11 @@ def run_by_run(
 
 
 def contained(file: str, line: int, read: Callable[[], RecordedRun | RecordError]) -> RecordedRun | RecordError:
-    """Return a run; an error for values in values that are too many levels deep."""
+    """Return a run; an error for one that is not of its form, or has values in values that are too many levels deep."""
     try:
         return read()
+    except ValidationError as error:
+        return RecordError(file, line, reason(error))
     except RecursionError:
         return RecordError(file, line, "is nested too deeply to be read")
 
