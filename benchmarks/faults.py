@@ -27,7 +27,6 @@ from _faults_client import MARK
 from step_cost import Script
 
 from reasonblocks import ReasonBlocks, StepInput
-from reasonblocks.backends.local_store import LocalStore
 from reasonblocks.patterns.starter import starter_patterns
 from reasonblocks_testing.rb_api import KEY, LIES, Drip, Fault, Hang, HangUp, Lying, ScriptedRbApi, Slow, Status
 
@@ -68,9 +67,7 @@ ACTS: Mapping[str, Act] = {
 
 def serve() -> None:
     """Serve until the input ends; each line names a fault, or is "open"."""
-    store = LocalStore(patterns=starter_patterns())
-    store.load()
-    with ScriptedRbApi(store=store) as api:
+    with ScriptedRbApi(patterns=starter_patterns()) as api:
         print(api.url, flush=True)
         for line in sys.stdin:
             name = line.strip()
@@ -168,8 +165,10 @@ def many_events(count: int) -> Iterator[dict[str, Any]]:
 
 def long_run(steps: int) -> Iterator[dict[str, Any]]:
     """The bytes of a long run by route, with the whole request and the whole answer."""
-    store = LocalStore(patterns=starter_patterns())
-    with ScriptedRbApi(store=store) as api, ReasonBlocks(base_url=api.url, api_key=api.key) as rb:
+    with (
+        ScriptedRbApi(patterns=starter_patterns()) as api,
+        ReasonBlocks(base_url=api.url, api_key=api.key) as rb,
+    ):
         script, completed = Script(), None
         session = rb.session(task="Find out why the parser fails for an empty list and fix it.")
         for _ in range(steps):

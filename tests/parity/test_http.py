@@ -12,20 +12,18 @@ from typing import Any
 import pytest
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.backends.local import LocalEvaluator
-from reasonblocks.ports import Evaluate, TelemetrySink
-from reasonblocks.types import Account, Evaluation, Memories
+from reasonblocks.ports import TelemetrySink
 from reasonblocks_testing import LoopHarness, ParityRun, RecordingSink, parity_lines
-from reasonblocks_testing._http_parity import WAYS, Way, compared, embedded, entries, over_http, recorded, shared_out
 from reasonblocks_testing._parity import run_differences
 from reasonblocks_testing._parity_runs import LESSONS, LONG, long_runs, store_of
 from reasonblocks_testing.rb_api import ScriptedRbApi
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.parity.conftest import Tally
+from tests.parity.over_http import WAYS, Way, compared, embedded, entries, over_http, recorded, shared_out
 from tests.parity.runs import CORPUS
 
 FIRST = 3
-"""Recorded runs of each source that are compared here; benchmarks/http_parity.py takes more."""
+"""Recorded runs of each source that are compared."""
 MOST_STEPS = 60
 CALLS = 30
 
@@ -80,7 +78,7 @@ def _is_usable(run: Any) -> bool:
 def test_the_loop_reads_the_same_guidance(name: str, mode: str, tally: Tally) -> None:
     run = next(run for run in long_runs() if run.name == f"long {name}")
     run = replace(run, resume_at=(7,), script=replace(run.script, turns=run.script.turns[:CALLS]))
-    with ScriptedRbApi(store=store_of(LESSONS)) as api:
+    with ScriptedRbApi(patterns=store_of(LESSONS).list("default")) as api:
         over = replace(run, client=client_of(run, base_url=api.url, api_key=api.key))
         here, there = (parity_lines(LoopHarness(), given, mode) for given in (run, over))
     found = run_differences(f"{name}, {mode}", there[0], here[0])
@@ -103,17 +101,10 @@ def test_the_server_receives_the_events_of_a_run() -> None:
             LoopHarness().run(rb, run.script, "sync")
             rb.close(10)
         assert api.events == [json.loads(json.dumps(event.as_dict())) for event in sink.events]
-    assert len(api.events) == len(run.script.turns) + 3  # a start, the final step, a finish
+        assert len(api.events) == len(run.script.turns) + 3  # a start, the final step, a finish
 
 
-class Forgetful:
-    """Evaluates each step as if it were the first."""
-
-    def evaluate(self, request: Evaluate) -> tuple[Evaluation, Memories]:
-        return LocalEvaluator().evaluate(replace(request, account=Account(), memories={}))
-
-
-def test_a_server_that_evaluates_otherwise_is_noticed() -> None:
+def test_a_server_that_decides_otherwise_is_noticed() -> None:
     run, way = long_recorded(), WAYS[0]
-    with embedded(way) as here, over_http(way, Forgetful()) as (there, _):
+    with embedded(way) as here, over_http(way, patterns=()) as there:
         assert run_differences("", entries(there, run, way), entries(here, run, way))

@@ -119,9 +119,12 @@ def test_two_forks_of_a_run_have_an_account_each(api: ScriptedRbApi) -> None:
 
 def test_the_servers_patterns_are_found() -> None:
     lesson = Pattern(id="a", tier="e3", fields={"instruction": "Read the first error."})
-    with ScriptedRbApi(store=LocalStore(patterns=[lesson])) as api:
+    with ScriptedRbApi(patterns=[lesson]) as api:
         decided = run(client(api, e_traces_enabled=True, strict=True).session(task="I run the tests."), 3)
-        assert (decided[0].retrieved, "Read the first error." in decided[0].guidance) == ({"e3": ("a",)}, True)
+        assert ("a" in (decided[0].retrieved["e3"] or ()), "Read the first error." in decided[0].guidance) == (
+            True,
+            True,
+        )
         assert at(api, RETRIEVE)[-1].body["texts"] == ["I run the tests."] * 2
 
 

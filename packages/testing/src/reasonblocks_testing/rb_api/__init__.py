@@ -1,10 +1,10 @@
 """A scripted rb-api on 127.0.0.1: a real HTTP server for the tests of clients, with faults that can be switched on.
 
-It evaluates with the built-in monitors, as the embedded client does, records every request with its bytes on
-the wire, and keeps the events of runs. `misbehave` makes it slow, dripping, hanging or lying, `close_port` makes it
-unreachable, `restart` closes its connections, and `forget` and `revoke` take from it the runs and a key.
+It is the application of `reasonblocks-server` with its data in a temporary folder, and records every request with its
+bytes on the wire. `misbehave` makes it slow, dripping, hanging or lying, `close_port` makes it unreachable, `restart`
+closes its connections, and `forget` and `revoke` take from it the runs and a key.
 
-It shares code with the server: importing it raises `ExtraMissing` without `reasonblocks-server`.
+Importing it raises `ExtraMissing` without `reasonblocks-server`.
 """
 
 from __future__ import annotations

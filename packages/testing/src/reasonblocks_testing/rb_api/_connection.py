@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
+import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl
 
-from ._faults import Drip, Fault, Hang, HangUp, Lying, Slow, Status, lied
+from reasonblocks.wire import PREFIX
+from reasonblocks_server.settings import MAX_BODY_BYTES
+
+from ._app import App
+from ._faults import Drip, Fault, Hang, HangUp, Lying, Slow, Status, corrupt
 from ._records import Received, Requests
-from ._routes import MAX_BODY_BYTES, Api, Refused, parsed, unpacked, without_prefix
 
 MAX_DIGITS = 20
 """Digits of a length that are read."""
+STREAM = "/stream"
+"""The end of the paths of answers that last."""
 
 
 class Faults:
@@ -74,7 +81,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer; `missing` bytes of its body are declared and not sent."""
+    """An answer; `missing` bytes of its body are declared and not sent. Header names are in lower case."""
 
     status: int
     body: bytes
@@ -83,22 +90,32 @@ class Answer:
 
     def whole(self, *, close: bool) -> bytes:
         phrase = HTTPStatus(self.status).phrase if self.status in {*HTTPStatus} else ""
+        length = {"content-length": str(len(self.body) + self.missing)}
         given = {
-            "Content-Type": "application/json",
-            "Content-Length": str(len(self.body) + self.missing),
-            **({"Connection": "close"} if close else {}),
+            "content-type": "application/json",
             **self.headers,
+            **length,
+            **({"connection": "close"} if close else {}),
         }
         lines = [f"HTTP/1.1 {self.status} {phrase}", *(f"{name}: {value}" for name, value in given.items())]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + self.body
 
 
-def _as_json(body: Any) -> bytes:
-    return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(status=status, body=json.dumps({"detail": detail}).encode(), headers=headers or {})
 
 
-def refusal(status: int, detail: str) -> Answer:
-    return Answer(status=status, body=_as_json({"detail": detail}))
+def without_prefix(path: str) -> str:
+    """Return the path of a route without the `/v1` before it."""
+    return path.removeprefix(PREFIX) if path.startswith(f"{PREFIX}/") else path
+
+
+def parsed(sent: bytes, encoding: str) -> Any:
+    """Return a body as JSON; None if it is none."""
+    try:
+        return json.loads(gzip.decompress(sent) if encoding == "gzip" else sent)
+    except (ValueError, RecursionError, EOFError, OSError, zlib.error):
+        return None
 
 
 class Connection(BaseHTTPRequestHandler):
@@ -107,8 +124,8 @@ class Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # an answer that drips is many small writes
 
-    def __init__(self, api: Api, requests: Requests, faults: Faults, *connection: Any) -> None:
-        self._api, self._requests, self._faults = api, requests, faults
+    def __init__(self, app: App, requests: Requests, faults: Faults, *connection: Any) -> None:
+        self._app, self._requests, self._faults = app, requests, faults
         super().__init__(*connection)
 
     def setup(self) -> None:
@@ -118,13 +135,17 @@ class Connection(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        body, refused = self._body()
+        length = self._length()
+        refused = length if isinstance(length, Answer) else None
+        if refused is not None:
+            self.close_connection = True  # the body is not read: it would pass for the next request
+        sent = self.rfile.read(length) if isinstance(length, int) else b""
         request = Received(
             method=self.command,
             path=without_prefix(path),
             query=dict(parse_qsl(query)),
             headers={name.lower(): value for name, value in self.headers.items()},
-            body=body,
+            body=parsed(sent, self.headers.get("Content-Encoding", "")),
             up=self._input.taken(),
         )
         number = self._requests.add(request)
@@ -134,25 +155,14 @@ class Connection(BaseHTTPRequestHandler):
             if isinstance(fault, Hang):
                 ended.wait()
             return
-        answer = self._with(fault, refused, request)
+        answer = self._with(fault, refused, request, sent)
         self.close_connection = self.close_connection or answer.missing > 0
         whole = answer.whole(close=self.close_connection)
         self._requests.answered(number, answer.status, len(whole))  # before a client can read the answer
         for part in _parts(whole, fault, ended):
             self.wfile.write(part)
 
-    do_POST = do_PUT = do_DELETE = do_GET
-
-    def _body(self) -> tuple[Any, Answer | None]:
-        """Return the body as JSON, or the answer that refuses it."""
-        length = self._length()
-        if isinstance(length, Answer):
-            self.close_connection = True  # the body is not read: it would pass for the next request
-            return None, length
-        try:
-            return parsed(unpacked(self.rfile.read(length), self.headers.get("Content-Encoding", ""))), None
-        except Refused as refused:
-            return None, refusal(refused.status, refused.detail)
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
 
     def _length(self) -> int | Answer:
         """Return the length of the body, or the answer that refuses it."""
@@ -166,21 +176,21 @@ class Connection(BaseHTTPRequestHandler):
             return refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
         return int(length)
 
-    def _answer(self, request: Received) -> Answer:
-        try:
-            return Answer(status=200, body=_as_json(self._api.answer(request)))
-        except Refused as refused:
-            return refusal(refused.status, refused.detail)
-
-    def _with(self, fault: Fault | None, refused: Answer | None, request: Received) -> Answer:
+    def _with(self, fault: Fault | None, refused: Answer | None, request: Received, sent: bytes) -> Answer:
         """Return the answer as a fault changes it."""
         if isinstance(fault, Status):
-            return replace(refusal(fault.code, fault.detail), headers=fault.headers)
-        answer = refused or self._answer(request)
+            return refusal(fault.code, fault.detail, fault.headers)
+        answer = refused or self._answer(request, sent)
         if isinstance(fault, Lying):
-            lie = lied(fault.lie, answer.body)
+            lie = corrupt(fault.lie, answer.body)
             return Answer(status=200, body=lie.body, headers=lie.headers, missing=lie.missing)
         return answer
+
+    def _answer(self, request: Received, sent: bytes) -> Answer:
+        if request.path.endswith(STREAM):
+            return refusal(501, "a scripted rb-api has no streams")
+        found = self._app.answer(request.method, self.path, request.headers, sent)
+        return Answer(status=found.status_code, body=found.content, headers=dict(found.headers))
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""

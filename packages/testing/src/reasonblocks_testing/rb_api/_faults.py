@@ -71,7 +71,7 @@ Fault: TypeAlias = Slow | Drip | Hang | HangUp | Status | Lying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lied:
+class Corrupted:
     """The body of a lie, its headers, and how many bytes more than the body the headers declare."""
 
     body: bytes
@@ -79,23 +79,23 @@ class Lied:
     missing: int = 0
 
 
-def lied(lie: Lie, body: bytes) -> Lied:
+def corrupt(lie: Lie, body: bytes) -> Corrupted:
     """Return the lie in place of a true answer's body."""
     half = body[: len(body) // 2]
     if lie == "cut off":
-        return Lied(body=half, missing=len(body) - len(half))
+        return Corrupted(body=half, missing=len(body) - len(half))
     if lie == "bomb":
-        return Lied(body=gzip.compress(b" " * HUGE_BYTES), headers={"Content-Encoding": "gzip"})
+        return Corrupted(body=gzip.compress(b" " * HUGE_BYTES), headers={"content-encoding": "gzip"})
     if lie == "not gzip":
-        return Lied(body=body, headers={"Content-Encoding": "gzip"})
+        return Corrupted(body=body, headers={"content-encoding": "gzip"})
     if lie == "html":
-        return Lied(body=b"<html><body>It works!</body></html>", headers={"Content-Type": "text/html"})
+        return Corrupted(body=b"<html><body>It works!</body></html>", headers={"content-type": "text/html"})
     plain: dict[Lie, bytes] = {"empty": b"", "list": b"[]", "truncated": half, "deep": b"[" * DEEP_LEVELS}
     if lie in plain:
-        return Lied(body=plain[lie])
+        return Corrupted(body=plain[lie])
     if lie == "huge":
-        return Lied(body=body[:-1] + b', "padding": "' + b"x" * HUGE_BYTES + b'"}')
-    return Lied(body=json.dumps(_CHANGES[lie](json.loads(body))).encode())
+        return Corrupted(body=body[:-1] + b', "padding": "' + b"x" * HUGE_BYTES + b'"}')
+    return Corrupted(body=json.dumps(_CHANGES[lie](json.loads(body))).encode())
 
 
 def _numbers_as_nan(answer: Any) -> Any:

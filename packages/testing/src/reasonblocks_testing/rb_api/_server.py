@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from reasonblocks.backends.local_store import LocalStore
-from reasonblocks.backends.local_store.findings import LocalFindings
-from reasonblocks.ports import Evaluator, FindingStore, PatternStore
-from reasonblocks.types import Note
+from reasonblocks.types import Note, Pattern
 
 from ..loopback import Listener
+from ._app import App
 from ._connection import Connection, Faults
 from ._faults import Fault
-from ._records import Body, QueuedNote, Received, Requests
-from ._routes import Api
+from ._records import QueuedNote, Received, Requests
 
 KEY = "rbk_scripted_key"
 """The key that a scripted rb-api accepts by default."""
 
 
 class ScriptedRbApi:
-    """An rb-api on 127.0.0.1, within its `with` block, whose faults can be switched on while it runs.
+    """The real server on 127.0.0.1, within its `with` block, whose faults can be switched on while it runs.
 
-    It evaluates with the built-in monitors, or with `evaluator`, and searches `store` (without one, no pattern
-    is found). `findings` has the findings of codebases, by default in memory. `keys` maps each valid key to its org.
-    Every route is served with and without `/v1`:
-
-    - `GET /health` (without a key), `POST /monitors/evaluate`, `POST /traces/retrieve`, `POST /score`
-    - `POST /monitor/runs`, `POST /monitor/runs/{run_id}/steps`, `POST /monitor/runs/{run_id}/finish`,
-      `POST /monitor/events`, `GET /monitor/runs?limit=`
-    - `GET /monitor/agents/profile?agent_name=&task_profile=&but=`, `POST /monitor/agents/profile`
-    - `GET /findings`, `GET /findings/{id}?after=&limit=`, `POST /findings/{id}`, `POST /findings/{id}/search`,
-      `POST /findings/{id}/invalidate`, `DELETE /findings/{id}`
-
-    Errors are `{"detail": reason}` with 400 (no JSON object), 401 (key), 404, 413 (over 5 MB, or over 8 MB without its
-    gzip), 422 (a field) and 409 (a codebase with too many findings).
+    Its data is in a temporary folder, and its rates are unlimited. `keys` maps each valid key, of at least 16
+    characters, to its org; `patterns` are those that it retrieves. Every route is served but streams (501), and bodies
+    need a `Content-Length` (411).
 
     >>> with ScriptedRbApi() as api:
     ...     api.misbehave(Slow(seconds=2), at="/monitors/evaluate")
@@ -43,16 +34,11 @@ class ScriptedRbApi:
     ...     api.behave()
     """
 
-    def __init__(
-        self,
-        *,
-        keys: Mapping[str, str] | None = None,
-        store: PatternStore | None = None,
-        evaluator: Evaluator | None = None,
-        findings: FindingStore | None = None,
-    ) -> None:
-        self._api = Api(keys or {KEY: "default"}, store or LocalStore(), evaluator, findings or LocalFindings())
+    def __init__(self, *, keys: Mapping[str, str] | None = None, patterns: Sequence[Pattern] = ()) -> None:
+        self._keys, self._patterns = keys or {KEY: "default"}, patterns
         self._requests, self._faults = Requests(), Faults()
+        self._running = ExitStack()
+        self._app: App | None = None
         self._listener: Listener | None = None
         self._port = 0
 
@@ -60,15 +46,16 @@ class ScriptedRbApi:
     def url(self) -> str:
         """The address `http://127.0.0.1:PORT`, which is kept while the port is closed. Raises `RuntimeError` before."""
         if not self._port:
-            raise RuntimeError("the server is not running: use it as a context manager")
+            raise _not_running()
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def key(self) -> str:
         """The first valid key. Raises `RuntimeError` if all are revoked."""
-        if not self._api.keys:
+        keys = self._keys if self._app is None else self._app.keys
+        if not keys:
             raise RuntimeError("all keys of the server are revoked")
-        return next(iter(self._api.keys))
+        return next(iter(keys))
 
     @property
     def requests(self) -> list[Received]:
@@ -76,22 +63,22 @@ class ScriptedRbApi:
         return self._requests.all()
 
     @property
-    def events(self) -> list[Body]:
-        """The events of all runs, in order of arrival, one for each run start, finish, and step of a run."""
-        return self._api.runs.events()
+    def events(self) -> list[dict[str, Any]]:
+        """The stored events: one for each run start, step and finish, those of a run together."""
+        return self._used.events()
 
     @property
     def notes(self) -> list[QueuedNote]:
         """All notes so far, in the order in which they were added."""
-        return self._api.runs.notes()
+        return self._used.notes()
 
     def add_note(self, run_id: str, text: str) -> Note:
-        """Queue an operator's note to a run.
+        """Queue an operator's note to a run of the first key's org, which may start later.
 
         It is in the answers to evaluations with `notes: true`, after older notes have been told, until its id is in
-        `notes_told` of an evaluation or in `metadata.note_ids` of a step event.
+        `notes_told` of an evaluation or in `metadata.note_ids` of a step event. A run has at most 3 waiting notes.
         """
-        return self._api.runs.add_note(run_id, text)
+        return self._used.add_note(run_id, text)
 
     def misbehave(self, fault: Fault, *, at: str = "", times: int | None = None) -> None:
         """Switch a fault on, in place of an earlier one.
@@ -106,11 +93,14 @@ class ScriptedRbApi:
 
     def revoke(self, key: str | None = None) -> None:
         """Refuse a key (by default the first one) from now on, with 401. Raises `KeyError` if it is unknown."""
-        del self._api.keys[self.key if key is None else key]
+        app = self._used
+        del app.keys[self.key if key is None else key]
+        app.stop()
+        app.start()
 
     def forget(self) -> None:
         """Forget all events, notes and profiles, as a server whose database was lost."""
-        self._api.forget()
+        self._used.forget()
 
     def restart(self) -> None:
         """Close all connections and listen again at the same port."""
@@ -127,12 +117,28 @@ class ScriptedRbApi:
     def open_port(self) -> None:
         """Listen again at the port that was closed."""
         if self._listener is None:
-            self._listener = Listener(partial(Connection, self._api, self._requests, self._faults), self._port)
+            self._listener = Listener(partial(Connection, self._used, self._requests, self._faults), self._port)
             self._port = self._listener.port
 
+    @property
+    def _used(self) -> App:
+        if self._app is None:
+            raise _not_running()
+        return self._app
+
     def __enter__(self) -> ScriptedRbApi:
+        folder = self._running.enter_context(TemporaryDirectory(prefix="reasonblocks-"))
+        self._app = App(Path(folder), self._keys, self._patterns)
+        self._app.start()
+        self._running.callback(self._app.stop)
         self.open_port()
+        self._running.callback(self.close_port)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close_port()
+        self._running.close()
+        self._app = None
+
+
+def _not_running() -> RuntimeError:
+    return RuntimeError("the server is not running: use it as a context manager")

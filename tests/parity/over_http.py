@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reasonblocks.client import ReasonBlocks
-from reasonblocks.ports import Evaluator
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import JSON, RunInfo, RunOptions, Step, StepDecision, StepInput, StepLogEntry, StepOutcome
+from reasonblocks.types import (
+    JSON,
+    Pattern,
+    RunInfo,
+    RunOptions,
+    Step,
+    StepDecision,
+    StepInput,
+    StepLogEntry,
+    StepOutcome,
+)
 from reasonblocks.types.outcomes import recorded_outcome
+from reasonblocks_testing._parity import FINAL, Line, run_differences
+from reasonblocks_testing._parity_runs import LESSONS, PATIENCE_MS, store_of
+from reasonblocks_testing.rb_api import ScriptedRbApi
+from reasonblocks_testing.script import Script
 from reasonblocks_workbench.traces import RecordedRun
-
-from ._parity import FINAL, Line, run_differences
-from ._parity_runs import LESSONS, PATIENCE_MS, store_of
-from .rb_api import ScriptedRbApi
-from .script import Script
 
 
 class Repeats:
@@ -86,23 +94,22 @@ def embedded(way: Way) -> ReasonBlocks:
     return ReasonBlocks(strict=True, step_deadline_ms=PATIENCE_MS, pattern_store=store_of(LESSONS), **way.options)
 
 
-def served(way: Way, url: str, key: str) -> ReasonBlocks:
-    """Return a client of a server, which has to have the patterns of `store_of(LESSONS)`."""
-    return ReasonBlocks(
-        strict=True,
-        step_deadline_ms=PATIENCE_MS,
-        base_url=url,
-        api_key=key,
-        live_streaming_enabled=False,
-        **way.options,
-    )
-
-
 @contextmanager
-def over_http(way: Way, evaluator: Evaluator | None = None) -> Iterator[tuple[ReasonBlocks, ScriptedRbApi]]:
-    """Yield a client of a scripted server with the same patterns, and the server. `evaluator` replaces its monitors."""
-    with ScriptedRbApi(store=store_of(LESSONS), evaluator=evaluator) as api, served(way, api.url, api.key) as rb:
-        yield rb, api
+def over_http(way: Way, patterns: Sequence[Pattern] | None = None) -> Iterator[ReasonBlocks]:
+    """Yield a client of a server, which has the patterns of the embedded client by default."""
+    known = store_of(LESSONS).list("default") if patterns is None else patterns
+    with (
+        ScriptedRbApi(patterns=known) as api,
+        ReasonBlocks(
+            strict=True,
+            step_deadline_ms=PATIENCE_MS,
+            base_url=api.url,
+            api_key=api.key,
+            live_streaming_enabled=False,
+            **way.options,
+        ) as rb,
+    ):
+        yield rb
 
 
 def entries(rb: ReasonBlocks, run: RecordedRun, way: Way) -> list[Line]:
@@ -172,38 +179,18 @@ def _texts(line: Line) -> list[JSON]:
 
 @dataclass(slots=True, kw_only=True)
 class Compared:
-    """The runs, entries and texts compared in one way, the differences, and the bytes on the wire by route."""
+    """The runs, entries and texts compared in one way, and the differences."""
 
-    way: str
     runs: int = 0
     entries: int = 0
     texts: int = 0
     differences: list[str] = field(default_factory=list)
-    up: dict[str, int] = field(default_factory=dict)
-    down: dict[str, int] = field(default_factory=dict)
-    requests: dict[str, int] = field(default_factory=dict)
 
 
-@contextmanager
-def _served(way: Way, url: str, key: str) -> Iterator[tuple[ReasonBlocks, None]]:
-    with served(way, url, key) as rb:
-        yield rb, None
-
-
-def compared(
-    way: Way,
-    runs: Iterable[RecordedRun],
-    note: Callable[[RecordedRun], None] | None = None,
-    server: tuple[str, str] | None = None,
-) -> Compared:
-    """Steer the runs in one way by two clients, embedded and over HTTP, and return the differences.
-
-    `server` is the URL and the key of a running server; without one it is scripted, and its bytes are counted.
-    """
-    found = Compared(way=way.name)
-    client: AbstractContextManager[tuple[ReasonBlocks, ScriptedRbApi | None]]
-    client = over_http(way) if server is None else _served(way, *server)
-    with embedded(way) as here, client as (there, api):
+def compared(way: Way, runs: Iterable[RecordedRun]) -> Compared:
+    """Steer the runs in one way by two clients, embedded and over HTTP, and return the differences."""
+    found = Compared()
+    with embedded(way) as here, over_http(way) as there:
         for run in runs:
             expected = entries(here, run, way)
             given = entries(there, run, way)
@@ -211,11 +198,6 @@ def compared(
             found.entries += len(expected)
             found.texts += sum(len(_texts(line)) for line in expected)
             found.differences += run_differences(f"{way.name}, {run.file}, {run.run_id}", given, expected)
-            if note is not None:
-                note(run)
-        for request in () if api is None else api.requests:
-            for count, value in ((found.up, request.up), (found.down, request.down), (found.requests, 1)):
-                count[request.path] = count.get(request.path, 0) + value
     return found
 
 
