@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks_server import Settings
-from reasonblocks_server.auth import GRACE_S, KNOWN_S, LISTED_S, LOOKUP_BURST, REFRESH_S, Auth, Bucket, _Cache, _Known
+from reasonblocks_server.auth import GRACE_S, KNOWN_S, LISTED_S, LOOKUP_BURST, REFRESH_S, Auth, Bucket
 from reasonblocks_server.errors import ApiError, StorageUnavailable
 from reasonblocks_server.storage import Storage
 from reasonblocks_server.values import Principal, Scope
@@ -153,13 +153,6 @@ def test_lookups_of_guessed_keys_are_limited(world: World) -> None:
 def test_keys_that_exist_are_looked_up_however_many_they_are(world: World) -> None:
     keys = [world.key()[1] for _ in range(LOOKUP_BURST + 10)]
     assert {status_of(world.auth, key) for key in keys} == {200}
-
-
-def test_a_cache_keeps_the_newest_keys() -> None:
-    cache = _Cache(3)
-    for number in range(5):
-        cache.put(str(number), _Known(found=None, read=0, tried=0))
-    assert [cache.get(str(number)) is not None for number in range(5)] == [False, False, True, True, True]
 
 
 def test_each_worker_gives_a_key_its_share_of_the_rate(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ import asyncio
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from cachetools import FIFOCache
 from starlette.concurrency import run_in_threadpool
 
 from reasonblocks.monitors.builtin import WEIGHTS
@@ -85,9 +85,9 @@ class Profiles:
 
     def __init__(self, storage: Storage, clock: Callable[[], float]) -> None:
         self._storage, self._clock = storage, clock
-        self._orgs: OrderedDict[str, _OfOrg] = OrderedDict()
+        self._orgs: FIFOCache[str, _OfOrg] = FIFOCache(ORGS)
         self._reading: dict[str, asyncio.Task[None]] = {}
-        self._unknown: OrderedDict[str, None] = OrderedDict()
+        self._unknown: FIFOCache[str, None] = FIFOCache(ORGS)
 
     async def applied(self, org: str, request: EvaluateRequest) -> EvaluateRequest:
         """Return the request with the settings of the org's profile in place of missing ones."""
@@ -121,9 +121,6 @@ class Profiles:
         finally:
             del self._reading[org]
         self._orgs[org] = _OfOrg(profiles=profiles, read=now)
-        self._orgs.move_to_end(org)
-        while len(self._orgs) > ORGS:
-            self._orgs.popitem(last=False)
 
     async def close(self) -> None:
         """Wait for the database reads in progress."""
@@ -137,8 +134,6 @@ class Profiles:
             self._unknown[key] = None
             text = "task profile %r of org %r is neither built in nor stored: its steps are evaluated as %r"
             logger.warning(text, name[:100], org, DEFAULT_PROFILE)
-            while len(self._unknown) > ORGS:
-                self._unknown.popitem(last=False)
 
 
 class NoteTakers:
@@ -147,7 +142,7 @@ class NoteTakers:
     def __init__(self, storage: Storage) -> None:
         self._storage, self._pool = storage, ThreadPoolExecutor(1, "reasonblocks-takers")
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str, str | None], None] = OrderedDict()
+        self._known: FIFOCache[tuple[str, str, str | None], None] = FIFOCache(RUNS)
 
     def note(self, org_id: str, run_id: str, project_id: str | None = None) -> None:
         """Record in a thread that a run takes notes, unless that is known. `project_id` is that of the key."""
@@ -156,8 +151,6 @@ class NoteTakers:
             if run in self._known:
                 return
             self._known[run] = None
-            while len(self._known) > RUNS:
-                self._known.popitem(last=False)
         self._pool.submit(self._store, run)
 
     def settle(self, seconds: float) -> None:

@@ -7,13 +7,13 @@ import hmac
 import math
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from cachetools import FIFOCache
 from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -93,26 +93,6 @@ class _Known:
         return now - self.read > KNOWN_S and now - self.tried > RETRY_S
 
 
-class _Cache:
-    """A cache of the newest entries."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._entries: OrderedDict[str, _Known] = OrderedDict()
-
-    def get(self, key_id: str) -> _Known | None:
-        return self._entries.get(key_id)
-
-    def put(self, key_id: str, known: _Known) -> None:
-        self._entries[key_id] = known
-        self._entries.move_to_end(key_id)
-        while len(self._entries) > self._most:
-            self._entries.popitem(last=False)
-
-    def drop(self, key_id: str) -> None:
-        self._entries.pop(key_id, None)
-
-
 class Auth:
     """The keys of a worker. Thread-safe."""
 
@@ -124,8 +104,9 @@ class Auth:
         self._rate = settings.rate_per_second / settings.workers
         self._burst = max(1.0, settings.burst / settings.workers)
         self._lock = threading.Lock()
-        self._known, self._unknown = _Cache(MAX_KNOWN), _Cache(MAX_KNOWN)
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._known: FIFOCache[str, _Known] = FIFOCache(MAX_KNOWN)
+        self._unknown: FIFOCache[str, _Known] = FIFOCache(MAX_KNOWN)
+        self._buckets: FIFOCache[str, Bucket] = FIFOCache(MAX_KNOWN)
         self._lookups = Bucket(LOOKUPS_PER_SECOND, LOOKUP_BURST, monotonic())
         self._listing = threading.Lock()
         self._ids: frozenset[str] = frozenset()
@@ -156,8 +137,6 @@ class Auth:
             bucket = self._buckets.get(principal.key_id)
             if bucket is None:
                 bucket = self._buckets[principal.key_id] = Bucket(self._rate, self._burst, now)
-                while len(self._buckets) > MAX_KNOWN:
-                    self._buckets.popitem(last=False)
             wait = bucket.take(now)
         if wait:
             raise ApiError(429, "too many requests with this key", {"Retry-After": str(math.ceil(wait))})
@@ -173,8 +152,8 @@ class Auth:
     def forget(self, key_id: str) -> None:
         """Drop a key from the cache, because it was created or revoked."""
         with self._lock:
-            self._known.drop(key_id)
-            self._unknown.drop(key_id)
+            self._known.pop(key_id, None)
+            self._unknown.pop(key_id, None)
 
     def _by_cache(self, key: str) -> Principal | None:
         """Return the caller from the cache, or None if the key must be looked up. Raises `ApiError` 401."""
@@ -242,8 +221,8 @@ class Auth:
         with self._lock:
             if found is not None and before is None:
                 self._lookups.give_back()  # only guesses count
-            (self._unknown if found is None else self._known).put(key_id, known)
-            (self._known if found is None else self._unknown).drop(key_id)
+            (self._unknown if found is None else self._known)[key_id] = known
+            (self._known if found is None else self._unknown).pop(key_id, None)
         if found is not None:
             with suppress(StorageUnavailable):  # the next lookup notes the use
                 self._storage.keys.used([key_id], time.time())
