@@ -20,6 +20,7 @@ import pytest
 pytest.importorskip("mcp_types", reason="needs mcp 2")
 pytest.importorskip("detect_secrets")
 
+from anyio import BrokenResourceError, ClosedResourceError
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
@@ -37,6 +38,7 @@ from reasonblocks import __version__
 from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.memory import CodebaseMemory, memory_tools
 from reasonblocks.types import Codebase, RecalledFinding
+from reasonblocks_workbench import mcp_server
 from reasonblocks_workbench.cli import main
 from reasonblocks_workbench.mcp_lines import refusals
 from reasonblocks_workbench.mcp_server import _server
@@ -46,6 +48,8 @@ SECONDS = 60
 SERVE = [sys.executable, "-m", "reasonblocks", "memory", "serve", "acme/search"]
 PARALLEL = 12
 T = TypeVar("T")
+if sys.version_info < (3, 11):
+    from exceptiongroup import BaseExceptionGroup
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
@@ -377,3 +381,25 @@ def test_without_the_library_it_names_the_install_command(
     monkeypatch.setitem(sys.modules, "mcp.server", None)
     assert main(["memory", "serve", "acme/search"]) == 1
     assert "needs mcp>=2: pip install 'detect-secrets>=1.5' 'mcp>=2,<3'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("faults", "raised"), [((), ()), ((ValueError("a fault"),), ("a fault",))])
+def test_a_line_that_is_passed_on_while_the_session_ends_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, faults: tuple[Exception, ...], raised: tuple[str, ...]
+) -> None:
+    class Ended:
+        async def __aenter__(self) -> None:
+            inner = BaseExceptionGroup("inner", [BrokenResourceError(), *faults])
+            raise BaseExceptionGroup("outer", [inner, ClosedResourceError()])
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(mcp_server, "stdio_server", lambda **_: Ended())
+    monkeypatch.setattr(mcp_server, "_moved_stdout", lambda: 1)
+    found = list[str]()
+    with CodebaseMemory("acme/search", store=tmp_path / "a.db") as memory:
+        try:
+            in_time(mcp_server.serve_stdio(memory, "1"))
+        except BaseExceptionGroup as group:
+            found += [str(fault) for inner in group.exceptions for fault in inner.exceptions]
+    assert tuple(found) == raised

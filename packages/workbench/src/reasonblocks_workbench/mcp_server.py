@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -29,6 +30,9 @@ from reasonblocks.concurrency.workers import in_daemon
 from reasonblocks.memory.tools import MemoryTool, memory_tools
 
 from .mcp_lines import LINE_BYTES, TOO_LONG, refusals
+
+if sys.version_info < (3, 11):
+    from exceptiongroup import BaseExceptionGroup  # a requirement of anyio's there
 
 if TYPE_CHECKING:
     from anyio import AsyncFile
@@ -65,8 +69,13 @@ async def serve_stdio(memory: CodebaseMemory, version: str) -> None:
             BufferedReader(FileIO(0, closefd=False)), calls, refuse
         )  # not closed: that would wait for a read
         stdin, stdout = cast("AsyncFile[str]", lines), cast("AsyncFile[str]", answers)  # no other methods are called
-        async with stdio_server(stdin=stdin, stdout=stdout) as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
+        try:
+            async with stdio_server(stdin=stdin, stdout=stdout) as (reading, writing):
+                await server.run(reading, writing, server.create_initialization_options())
+        except BaseExceptionGroup as group:  # the library may still pass on a line when Ctrl-C ends the session
+            _, faults = group.split((BrokenResourceError, ClosedResourceError))
+            if faults is not None:
+                raise faults from None
     if answers.error is not None:
         raise answers.error
 
