@@ -22,7 +22,7 @@ from reasonblocks.engine._assess import TEXT_BYTES
 from reasonblocks.exceptions import RecordError
 from reasonblocks.ports import Memo
 from reasonblocks.util import text
-from reasonblocks.util.text import bounded
+from reasonblocks.util.text import cut_with_hash
 from reasonblocks_workbench.calibration.similarity import FITTED, TIERS_FITTED, Compared, Texts, _embedded, reached
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 
@@ -122,7 +122,7 @@ def _drawn(tasks: dict[str, list[RecordedRun]], chance: Random) -> Iterator[tupl
 
 def _window(run: RecordedRun, at: int) -> Window:
     start = min(at, len(run.steps) - WINDOW)
-    return tuple(bounded(step.scored_text, TEXT_BYTES) for step in run.steps[start : start + WINDOW])
+    return tuple(cut_with_hash(step.scored_text, TEXT_BYTES) for step in run.steps[start : start + WINDOW])
 
 
 def _windows(embedder: Ours, windows: Sequence[Window]) -> Vectors:

@@ -16,9 +16,9 @@ from reasonblocks_claude_agent.convert import (
     batch_step,
     context,
     ending_of,
-    kept_of,
     outcome_of,
     result_told,
+    step_as_json,
     step_kept,
     usage_of,
 )
@@ -175,4 +175,4 @@ def test_a_step_comes_through_json_as_it_was() -> None:
     call = ToolCall(id="c1", name="look", arguments={"at": {"deep": [1, None, "ü"]}})
     came = ToolResult(call_id="c1", name="look", output="nothing", is_error=True, duration_ms=3.0)
     step = Step(thought="I look.", reasoning="Hm.", tool_calls=(call,), tool_results=(came,), user_text="Go on.")
-    assert step_kept(json.loads(json.dumps(kept_of(step)))) == step
+    assert step_kept(json.loads(json.dumps(step_as_json(step)))) == step

@@ -14,7 +14,7 @@ from reasonblocks_claude_agent.gateway._request import (
     Awaited,
     is_side,
     newest,
-    steered,
+    steer_request,
     with_tail,
     without_foreign_thinking,
 )
@@ -137,23 +137,23 @@ def test_a_request_that_says_it_is_a_side_request_is_one() -> None:
 
 def test_system_placement_adds_a_block_after_the_agents_own() -> None:
     body = request(user(text("Fix it.")))
-    said = steered(body, decision(), nobodys)
+    said = steer_request(body, decision(), nobodys)
     assert said == {**body, "system": [*body["system"], text(GUIDANCE)]}
 
 
 @pytest.mark.parametrize(("system", "said"), [("You fix.", f"You fix.\n\n{GUIDANCE}"), (None, GUIDANCE)])
 def test_a_plain_system_prompt_stays_plain(system: str | None, said: str) -> None:
-    assert steered(request(user(text("Fix it.")), system=system), decision(), nobodys)["system"] == said
+    assert steer_request(request(user(text("Fix it.")), system=system), decision(), nobodys)["system"] == said
 
 
 def test_guidance_adds_no_breakpoint_where_caching_is_off() -> None:
     body = request(user(text("Fix it.")), system=[text("You fix.")])
-    assert "cache_control" not in repr(steered(body, decision(), nobodys))
+    assert "cache_control" not in repr(steer_request(body, decision(), nobodys))
 
 
 def test_tail_placement_adds_a_block_to_the_last_user_message() -> None:
     body = request(*BEGUN, results("a", "b"))
-    said = steered(body, decision("tail"), nobodys)
+    said = steer_request(body, decision("tail"), nobodys)
     last = body["messages"][-1]
     assert said == {**body, "messages": [*BEGUN, {**last, "content": [*last["content"], text(GUIDANCE)]}]}
 
@@ -170,19 +170,19 @@ def test_plain_content_becomes_a_block_before_the_tail() -> None:
 
 
 def test_standing_rules_stand_before_the_guidance() -> None:
-    said = steered(request(user(text("Fix it."))), decision(standing_rules="Check."), nobodys)
+    said = steer_request(request(user(text("Fix it."))), decision(standing_rules="Check."), nobodys)
     assert [block["text"] for block in said["system"]] == ["You fix.", "Check.", GUIDANCE]
 
 
 def test_a_decision_without_words_leaves_the_request_as_it_is() -> None:
     body = request(*BEGUN, results("a", "b"))
-    assert steered(body, decision(guidance=""), nobodys) is body
+    assert steer_request(body, decision(guidance=""), nobodys) is body
 
 
 def test_steering_changes_nothing_in_the_request_it_was_given() -> None:
     body = request(user(text("Fix it.")), answer(thought("s"), text("Yes.")), user(text("Go on.")))
     before = copy.deepcopy(body)
-    steered(body, decision("tail"), lambda seal: True)
+    steer_request(body, decision("tail"), lambda seal: True)
     assert body == before
 
 

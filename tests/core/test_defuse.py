@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.render import FRAME
 from reasonblocks.render.sanitise import TOKEN, defuse
-from reasonblocks.util.folding import folded
+from reasonblocks.util.folding import fold
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 FORGED = [
@@ -43,7 +43,7 @@ FORGED = [
 
 def holds_frame(text: str) -> bool:
     """Say by the sanitiser's own pattern, on the whole folded text, whether a frame is in it."""
-    return any("blocks" in re.sub(r"[^a-z]", "", found[0]) for found in TOKEN.finditer(folded(text)))
+    return any("blocks" in re.sub(r"[^a-z]", "", found[0]) for found in TOKEN.finditer(fold(text)))
 
 
 @pytest.mark.parametrize("forged", FORGED)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.monitors import MONITORS
 from reasonblocks.monitors.kinds import KINDS, TYPES
-from reasonblocks.patterns import Curve, best, checked, fits, pattern_of, revised, standing, visible
+from reasonblocks.patterns import Curve, best, check_pattern, fits, pattern_of, revise_pattern, standing, visible
 from reasonblocks.requests import Retrieve
 from reasonblocks.types import ETrace, Pattern
 
@@ -48,23 +48,23 @@ def test_a_nearer_text_is_never_worth_less(curve: Curve, one: float, other: floa
 def test_a_new_pattern_gets_its_time_and_keeps_one_that_it_has() -> None:
     later = "2030-01-01T00:00:00+00:00"
     new = replace(LESSON, created_at=None)
-    assert (revised(new, None, later).created_at, revised(LESSON, None, later).created_at) == (later, NOW)
+    assert (revise_pattern(new, None, later).created_at, revise_pattern(LESSON, None, later).created_at) == (later, NOW)
 
 
 def test_the_same_pattern_again_changes_nothing() -> None:
     stored = replace(LESSON, revision=4, stats={"injected": 2})
-    assert revised(replace(LESSON, created_at=None), stored, "later") == stored
+    assert revise_pattern(replace(LESSON, created_at=None), stored, "later") == stored
 
 
 def test_a_different_one_is_the_next_revision_and_is_not_judged_by_the_old_counts() -> None:
     stored = replace(LESSON, revision=4, stats={"not_recovered": 9})
-    new = revised(replace(LESSON, exemplars=("other",), created_at=None), stored, "later")
+    new = revise_pattern(replace(LESSON, exemplars=("other",), created_at=None), stored, "later")
     assert (new.revision, new.stats, new.created_at) == (5, {}, NOW)
 
 
 def test_counts_that_are_brought_along_are_taken() -> None:
     stored = replace(LESSON, stats={"injected": 2})
-    assert revised(replace(LESSON, stats={"injected": 7}), stored, "later").stats == {"injected": 7}
+    assert revise_pattern(replace(LESSON, stats={"injected": 7}), stored, "later").stats == {"injected": 7}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_counts_that_are_brought_along_are_taken() -> None:
 )
 def test_what_no_store_can_keep_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="pattern 'a'"):
-        checked(replace(LESSON, **wrong))
+        check_pattern(replace(LESSON, **wrong))
 
 
 def test_a_kind_that_no_monitor_has_is_kept_and_fits_no_finding() -> None:

@@ -53,12 +53,12 @@ PROMISED = {
         memory_tools recalled_text
     """,
     "reasonblocks.render": """
-        FRAME count_breakpoints defused has_tail place steered_request with_guidance with_message with_tail
+        FRAME count_breakpoints defuse_frames has_tail place steered_request with_guidance with_message with_tail
     """,
     "reasonblocks.adapters": """
         ABANDONED ADAPTERS AdapterRun CLOSE_SECONDS Held HeldRun InThread Newest OpenCall REFUSALS RoutedModels
         RunFields RunKeywords RunOptions RunView Runs SteeringFace SteeringFlow SteeringHandle Wait adrive attribute
-        bounded call_key clip decode digest drive failure_of find_adapter is_identifier model_name ms_since
+        call_key clip cut_with_hash decode digest drive failure_of find_adapter is_identifier model_name ms_since
         new_user_text output_of prepare_snapshots same_model split_keywords status_of user_text view_of
     """,
     "reasonblocks.backends.embed": """

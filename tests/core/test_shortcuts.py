@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.account import results, sameness
 from reasonblocks.util.json import canonical
-from reasonblocks.util.text import _WORD, bounded, clip, words
+from reasonblocks.util.text import _WORD, clip, cut_with_hash, words
 
 PIECES = (
     "a the 0 12 3 FAIL FAILED fail failed error errors=1 failures:2 1 ok OK 3 passed Success PASS no issues found all "
@@ -30,7 +30,7 @@ def test_words_of_ascii_are_what_the_pattern_finds(text: str) -> None:
 
 @given(TEXTS, st.integers(40, 90))
 def test_a_bounded_text_is_within_its_bound(text: str, limit: int) -> None:
-    assert len(json.dumps(bounded(text, limit), ensure_ascii=False).encode()) - 2 <= limit
+    assert len(json.dumps(cut_with_hash(text, limit), ensure_ascii=False).encode()) - 2 <= limit
 
 
 def test_a_long_text_is_cut_in_the_canonical_form() -> None:
@@ -58,4 +58,4 @@ def test_a_text_is_masked_as_without_the_looks_ahead(text: str) -> None:
     plain = sameness._BESIDE.sub(sameness._without_number, plain)
     plain = sameness._PORTS.sub("#", plain)
     plain = sameness._LETTERS_FIRST.sub("#", sameness._DIGITS_FIRST.sub("#", plain))
-    assert sameness.masked(text) == "".join(sameness._PICTURE.findall(text)) + plain
+    assert sameness.mask_variables(text) == "".join(sameness._PICTURE.findall(text)) + plain

@@ -16,7 +16,7 @@ from openai.types.responses import ResponseReasoningItem
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import FSMState, StepDecision
 from reasonblocks_openai_agents import steering_of
-from reasonblocks_openai_agents._request import reasoning_ids, steered, without_foreign_reasoning
+from reasonblocks_openai_agents._request import reasoning_ids, steer_call, without_foreign_reasoning
 from tests.openai_agents.world import PROMPT, every_way, fixer, in_turn, looks, place, said, whole_and_streamed
 from tests.steered import steering
 
@@ -52,18 +52,18 @@ def test_instructions_come_first_then_rules_then_guidance(
     instructions: str | None, rules: str, guidance: str, said: str | None
 ) -> None:
     given = decision(rules=rules, guidance=guidance)
-    assert steered(instructions, ITEMS, given) == (said, ITEMS)
+    assert steer_call(instructions, ITEMS, given) == (said, ITEMS)
 
 
 def test_the_tail_is_behind_the_text_of_the_last_message() -> None:
     given = decision(rules="Rules.", guidance="Read it.", tail=True)
-    said = steered("You fix bugs.", ITEMS, given)
+    said = steer_call("You fix bugs.", ITEMS, given)
     assert said == ("You fix bugs.\n\nRules.", [{"role": "user", "content": "Fix it.\n\nRead it."}])
     assert ITEMS == [{"role": "user", "content": "Fix it."}]
 
 
 def test_without_guidance_the_items_are_the_very_same() -> None:
-    assert steered("You fix bugs.", ITEMS, decision(tail=True))[1] is ITEMS
+    assert steer_call("You fix bugs.", ITEMS, decision(tail=True))[1] is ITEMS
 
 
 # ------------------------------------------------------------ reasoning that another model signed

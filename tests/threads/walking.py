@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from reasonblocks_threads.handlers._calls import masked
+from reasonblocks_threads.handlers._calls import mask_text
 from tests.threads.checks import check_rest
 from tests.threads.driver import Clock, Driver, Hands
 from tests.threads.faults import Faults, When, quick_folder
@@ -85,7 +85,7 @@ def kill_everywhere(name: str, folder: Path, *, half: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    masked("the first text imports what recognises secrets, which every forked process would do again")
+    mask_text("the first text imports what recognises secrets, which every forked process would do again")
     with quick_folder() as folder:
         for name in sys.argv[2:]:
             print(json.dumps(kill_everywhere(name, folder, half=sys.argv[1] == "half")), flush=True)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.util.secret import KEY_RULE, Secret, described, is_key, shown_url
+from reasonblocks.util.secret import KEY_RULE, Secret, describe_key, is_key, shown_url
 
 from ..backend import BackendError, Query, Reply
 from ..environment import Call
@@ -263,7 +263,7 @@ def _url(base_url: str) -> str:
 def _checked(key: str | None) -> Secret | None:
     """Validate the key here, because the library's error would show it."""
     if key and not is_key(key):
-        raise ConfigError("key", described(key), KEY_RULE)
+        raise ConfigError("key", describe_key(key), KEY_RULE)
     return Secret(key) if key else None
 
 

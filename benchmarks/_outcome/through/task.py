@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypedDict
 from reasonblocks.adapters import RunView
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import StepLogEntry
-from reasonblocks.util.secret import KEY_RULE, described, is_key
+from reasonblocks.util.secret import KEY_RULE, describe_key, is_key
 
 from ..environment import Environment, ToolError, names, unknown
 from ..rows import Made, Told
@@ -41,7 +41,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if self.key and not is_key(self.key):
-            raise ConfigError("key", described(self.key), KEY_RULE)
+            raise ConfigError("key", describe_key(self.key), KEY_RULE)
 
     @property
     def sent_key(self) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from reasonblocks.account.calls import Kind
 from reasonblocks.account.message import LINE, message_line
-from reasonblocks.account.results import read
+from reasonblocks.account.results import read_result
 from reasonblocks.types import ToolResult
 
 FOLDER = Path(__file__).parent / "messages"
@@ -32,12 +32,12 @@ def test_every_output_has_its_line() -> None:
 
 @pytest.mark.parametrize(("name", "line"), EXPECTED)
 def test_the_line_that_says_why_is_found(name: str, line: str) -> None:
-    assert message_line(read(ToolResult(call_id="c", output=text_of(name)), kind=SHELL).text) == line
+    assert message_line(read_result(ToolResult(call_id="c", output=text_of(name)), kind=SHELL).text) == line
 
 
 @pytest.mark.parametrize("name", [name for name, _ in EXPECTED])
 def test_a_failure_is_seen_by_its_text_alone(name: str) -> None:
-    assert read(ToolResult(call_id="c", output=text_of(name)), kind=SHELL).failed is (name not in SILENT)
+    assert read_result(ToolResult(call_id="c", output=text_of(name)), kind=SHELL).failed is (name not in SILENT)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_failure_is_seen_by_its_text_alone(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_line_that_only_announces_the_message_goes_with_it(text: str, line: str) -> None:
-    reading = read(ToolResult(call_id="c", output=text), kind=SHELL)
+    reading = read_result(ToolResult(call_id="c", output=text), kind=SHELL)
     assert (message_line(reading.text) if reading.failed else "") == line
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks.backends.embed._static import DATA, read, table
+from reasonblocks.backends.embed._static import DATA, read_table, table
 from reasonblocks.exceptions import Unavailable
 
 ROOT = Path(__file__).parents[3]
@@ -69,11 +69,11 @@ def test_the_tool_names_what_a_source_lacks(tmp_path: Path) -> None:
 
 def test_missing_data_is_unavailable_and_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"vocabulary\.txt cannot be read.*install reasonblocks-core again"):
-        read(tmp_path)
+        read_table(tmp_path)
 
 
 def test_a_damaged_table_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "vocabulary.txt").write_bytes((DATA / "vocabulary.txt").read_bytes())
     (tmp_path / "rows.int8").write_bytes((DATA / "rows.int8").read_bytes()[:-1])
     with pytest.raises(Unavailable, match="7559167 numbers"):
-        read(tmp_path)
+        read_table(tmp_path)

@@ -16,7 +16,7 @@ from reasonblocks.findings import (
     PATH_CHARS,
     QUERY_CHARS,
     TYPE_CHARS,
-    checked,
+    check_finding,
     checked_codebase,
     checked_path,
     checked_query,
@@ -51,10 +51,10 @@ def test_a_text_may_have_as_many_characters_as_its_limit_here_and_on_the_wire(
 ) -> None:
     longest: dict[str, Any] = {name: letter * most}
     longer: dict[str, Any] = {name: letter * (most + 1)}
-    assert getattr(checked(note(**longest)), name) == letter * most
+    assert getattr(check_finding(note(**longest)), name) == letter * most
     assert FindingRequest(**{"content": "a", **longest}).finding() == Finding(**{"content": "a", **longest})
     with pytest.raises(ConfigError, match=f"{name}=.*at most {most:,}"):
-        checked(note(**longer))
+        check_finding(note(**longer))
     with pytest.raises(ValidationError):
         FindingRequest(**{"content": "a", **longer})
 
@@ -135,14 +135,14 @@ def test_what_is_no_path_is_refused(path: object) -> None:
 def test_an_invalid_finding_is_refused_by_the_name_of_its_field(fields: dict[str, Any]) -> None:
     (name,) = fields
     with pytest.raises(ConfigError, match=f"^{name}="):
-        checked(note(**fields))
+        check_finding(note(**fields))
 
 
 def test_metadata_that_contains_itself_is_refused() -> None:
     endless: dict[str, Any] = {}
     endless["a"] = endless
     with pytest.raises(ConfigError, match="levels deep"):
-        checked(note(metadata=endless))
+        check_finding(note(metadata=endless))
 
 
 @pytest.mark.parametrize(
@@ -159,13 +159,13 @@ def test_metadata_that_contains_itself_is_refused() -> None:
 )
 def test_an_error_shows_little_of_a_text_because_it_may_be_a_secret(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as refused:
-        checked(note(**fields))
+        check_finding(note(**fields))
     assert "x" * 81 not in f"{refused.value} {refused.value.value!r}"
 
 
 def test_a_checked_finding_shares_nothing_with_its_metadata() -> None:
     given_metadata: dict[str, Any] = {"lines": [1]}
-    found = checked(note(metadata=given_metadata))
+    found = check_finding(note(metadata=given_metadata))
     given_metadata["lines"].append(2)
     assert found.metadata == {"lines": [1]}
 
@@ -196,9 +196,9 @@ def test_a_checked_finding_can_be_encoded_and_stays_as_it_is(
     content: str, path: str, kind: str, metadata: dict[str, Any]
 ) -> None:
     raw = Finding(content=content, file_path=path, finding_type=kind, metadata=metadata)
-    found = _is_valid(lambda: checked(raw))
+    found = _is_valid(lambda: check_finding(raw))
     if found is not None:
-        assert checked(found) == found
+        assert check_finding(found) == found
         compact([found.content, found.file_path, found.finding_type, found.metadata]).encode()
         assert len(finding_id(HERE, found)) == 32
 

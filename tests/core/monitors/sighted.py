@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from reasonblocks.account.calls import kind_of
-from reasonblocks.account.results import read
+from reasonblocks.account.results import read_result
 from reasonblocks.monitors.sightings import OWN_MEMORY
 from reasonblocks.monitors.told import untried_text
 from reasonblocks.monitors.untried import Alternatives, alternatives
@@ -27,5 +27,5 @@ def said(steps: Sequence[Step], roles: Mapping[str, str] = NO_ROLES) -> str:
     """Return the sentence about them, if the newest step is told."""
     last = steps[-1]
     call = last.tool_calls[-1]
-    failed = any(read(result, kind=kind_of(call, roles)).failed for result in last.tool_results)
+    failed = any(read_result(result, kind=kind_of(call, roles)).failed for result in last.tool_results)
     return untried_text(found(steps, roles), call, failed=failed)

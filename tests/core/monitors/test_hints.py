@@ -14,10 +14,10 @@ import pytest
 from reasonblocks.account.observe import observe
 from reasonblocks.monitors.hints import ROWS, hint_of
 from reasonblocks.monitors.hints.moment import Moment
-from reasonblocks.monitors.hints.seen import seen_in
+from reasonblocks.monitors.hints.seen import parse_seen
 from reasonblocks.monitors.memory import table
 from reasonblocks.monitors.sightings import gather
-from reasonblocks.monitors.told import told_of
+from reasonblocks.monitors.told import text_about
 from reasonblocks.types import JSON, Account, Step, ToolCall, ToolResult
 from reasonblocks.util.text import size
 
@@ -61,7 +61,7 @@ def said(*steps: Step, roles: Mapping[str, str] | None = None) -> tuple[str, str
         memory = gather(step, index, account, memory, roles or {})
     last = steps[-1]
     call = last.tool_calls[-1] if last.tool_calls else ToolCall(id="", name="")
-    seen = seen_in(table(memory).get("seen"))
+    seen = parse_seen(table(memory).get("seen"))
     return hint_of(Moment(last, len(steps) - 1, account, account.actions[-1], call, seen, roles or {}))
 
 
@@ -197,7 +197,7 @@ def test_a_hint_follows_the_fact_of_a_text_and_is_a_field_of_its_own() -> None:
     for index in range(3):
         account = observe(UNKNOWN, account, index, {})
         memory = gather(UNKNOWN, index, account, memory, {})
-    told = told_of(UNKNOWN, 2, account, 1, memory, {})
+    told = text_about(UNKNOWN, 2, account, 1, memory, {})
     assert told.text == f"{told.fact} {told.hint}"
     assert told.hint == 'execute(sql="DESCRIBE orders") lists the columns of orders.'
     assert told.fact.endswith("""Unknown column 'day' in 'field list'".""")
@@ -213,7 +213,7 @@ def test_a_list_that_is_cut_says_so_and_no_name_is_cut() -> None:
     paths = "\n".join([f"/srv/app/part_{at:04}/models.py" for at in range(300)])
     account = observe(FOUND, Account(), 0, {})
     memory = gather(made("find_files", {"pattern": "m"}, paths, failed=False), 0, account, None, {})
-    assert {path[-3:] for path in seen_in(table(memory)["seen"]).paths} == {".py"}
+    assert {path[-3:] for path in parse_seen(table(memory)["seen"]).paths} == {".py"}
 
 
 def test_what_was_shown_stays_small_in_a_run_of_any_length() -> None:
@@ -237,7 +237,7 @@ def test_what_was_shown_stays_small_in_a_run_of_any_length() -> None:
     "given", [None, [], [[], []], [[["x", "", "", ""]], []], [[], [3]], {"a": 1}, "text", [[], [], []]]
 )
 def test_what_was_not_stored_by_us_is_nothing(given: JSON) -> None:
-    assert not any(seen_in(given))
+    assert not any(parse_seen(given))
 
 
 HOSTILE = ["'" * 50_000, "a/" * 25_000, "```" * 17_000, "FROM " * 10_000, "<<<BEFORE_EDIT>>>\n" * 3_000, "a.a" * 17_000,

@@ -15,7 +15,7 @@ from reasonblocks.monitors.patience import (
     Rung,
     after_step,
     is_reached,
-    learned,
+    learn_rung,
     rung_in_use,
     rung_of,
 )
@@ -108,21 +108,21 @@ def test_a_silent_run_stays_silent(letters: str) -> None:
 
 
 def test_too_few_counts_leave_the_default() -> None:
-    assert learned([(7, 7)] * 7) == DEFAULT
-    assert learned([]) == DEFAULT
+    assert learn_rung([(7, 7)] * 7) == DEFAULT
+    assert learn_rung([]) == DEFAULT
 
 
 def test_the_least_patient_rung_within_the_goal_is_chosen() -> None:
-    assert learned([(50, 5)] * 7) == RUNGS[0]
-    assert learned([(50, 20), (40, 16), (40, 4), *[(0, 0)] * 4]) == RUNGS[2]
+    assert learn_rung([(50, 5)] * 7) == RUNGS[0]
+    assert learn_rung([(50, 20), (40, 16), (40, 4), *[(0, 0)] * 4]) == RUNGS[2]
 
 
 def test_an_agent_that_always_gets_out_by_itself_is_left_alone() -> None:
-    assert learned([(50, 48)] * 7) is None
+    assert learn_rung([(50, 48)] * 7) is None
 
 
 def test_a_rung_that_was_never_reached_has_its_prior() -> None:
-    assert learned([(50, 48), (30, 28), (20, 18), (9, 8), (0, 0), (0, 0), (0, 0)]) == RUNGS[4]
+    assert learn_rung([(50, 48), (30, 28), (20, 18), (9, 8), (0, 0), (0, 0), (0, 0)]) == RUNGS[4]
 
 
 @pytest.mark.parametrize("rung", RUNGS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reasonblocks.monitors.profile import (
     Summary,
     explores,
-    given_patience,
+    parse_patience,
     patience_of,
     summary_in,
     summary_of,
@@ -51,7 +51,7 @@ def test_the_name_says_where_the_patience_comes_from() -> None:
     assert patience_of([run(1, 0)] * 7).name == "shipped"
     assert patience_of([run(1, 0)] * 8).name == "own: 2 of 3, 8 runs"
     assert patience_of([run(9, 9)] * 9).name == "own: silent, 9 runs"
-    assert given_patience("3 of 5") == Patience(rung="3 of 5", name="patience: 3 of 5")
+    assert parse_patience("3 of 5") == Patience(rung="3 of 5", name="patience: 3 of 5")
 
 
 def test_a_share_of_the_runs_of_an_agent_with_a_profile_explores() -> None:

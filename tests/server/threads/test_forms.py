@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reasonblocks.util.folding import visible
-from reasonblocks_server.ui._answer_forms import Field, WrongField, forms_of, given_of
+from reasonblocks_server.ui._answer_forms import Field, WrongField, forms_of, read_answer_form
 from reasonblocks_server.ui._thread_words import ANSWERS, PHASES, QUESTIONS, entries_of, exact
 from reasonblocks_threads import Actor, Answer, Card, Phase, Stage, ThreadEvent
 from reasonblocks_threads.phases import AnswerName, CardKind
@@ -48,7 +48,7 @@ def fields_of(card: Card) -> list[Field]:
 @example({f"k{at}": at for at in range(60)})
 def test_an_unchanged_form_changes_nothing(parameters: dict[str, Any]) -> None:
     card = consent(parameters)
-    assert given_of(card, "edit", sent(fields_of(card)), 0.0) == {}
+    assert read_answer_form(card, "edit", sent(fields_of(card)), 0.0) == {}
 
 
 @given(st.dictionaries(st.text(), JSON, min_size=1, max_size=4), st.data())
@@ -60,7 +60,7 @@ def test_a_changed_field_is_the_value_of_its_parameter(parameters: dict[str, Any
     if isinstance(parameters[key], str):
         value = str(value)
     typed = str(value) if kind == "text" else exact(value)
-    given_back = given_of(card, "edit", {**sent(fields_of(card)), f"p{at}": typed}, 0.0)
+    given_back = read_answer_form(card, "edit", {**sent(fields_of(card)), f"p{at}": typed}, 0.0)
     expected = {} if exact(value) == exact(parameters[key]) else {"parameters": {key: value}}
     assert given_back == expected
 
@@ -74,7 +74,7 @@ def test_the_json_of_a_value_shows_every_character(text: str) -> None:
 def test_any_form_is_read_or_refused(form: dict[str, str]) -> None:
     for parameters in ({"a": 1, "b": "x"}, {f"k{at}": at for at in range(60)}):
         with suppress(WrongField):
-            found = given_of(consent(parameters), "edit", form, 0.0)
+            found = read_answer_form(consent(parameters), "edit", form, 0.0)
             assert {*found} <= {"text", "action", "parameters"}
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks_workbench.cli._lines import bar, cells, clipped, fitted, rows
+from reasonblocks_workbench.cli._lines import bar, cells, clip_rows, fit_width, rows
 
 texts = st.text(st.sampled_from("ab \n\t\x1b[31m漢🛹e\u0301\u200b\r\u2028"), max_size=200)
 widths = st.integers(2, 40)
@@ -24,15 +24,15 @@ def test_wrapping_loses_nothing_but_blanks(text: str, width: int) -> None:
 
 @given(texts, widths, st.integers(1, 4), st.integers(0, 3))
 def test_a_clipped_text_has_as_many_rows_as_asked_and_one_more(text: str, width: int, head: int, tail: int) -> None:
-    found = clipped(text, width, head, tail)
+    found = clip_rows(text, width, head, tail)
     assert len(found) <= head + tail + 1
     assert all(cells(row) <= width or row.startswith("... ") for row in found)
 
 
 @given(texts, st.integers(5, 40))
 def test_a_fitted_text_is_one_line_that_fits(text: str, width: int) -> None:
-    assert cells(fitted(text, width)) <= width
-    assert fitted(text, width).isprintable()
+    assert cells(fit_width(text, width)) <= width
+    assert fit_width(text, width).isprintable()
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_colours_of_a_tool_are_left_out_and_other_escapes_made_visible() -> None
 
 
 def test_a_clipped_text_counts_what_is_left_out() -> None:
-    assert clipped("one\ntwo\n" + "x" * 50 + "\nlast", 10, 2, 1) == ["one", "two", "... 53 characters ...", "last"]
+    assert clip_rows("one\ntwo\n" + "x" * 50 + "\nlast", 10, 2, 1) == ["one", "two", "... 53 characters ...", "last"]
 
 
 def test_a_text_with_one_row_too_many_is_whole() -> None:
-    assert clipped("1\n2\n\n3\n4", 10, 2, 1) == ["1", "2", "3", "4"]
+    assert clip_rows("1\n2\n\n3\n4", 10, 2, 1) == ["1", "2", "3", "4"]
 
 
 def test_a_bar_is_filled_up_to_its_share() -> None:

@@ -11,7 +11,7 @@ from typer import BadParameter
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_workbench.cli._main import command_of
-from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, Settings, expanded, setting_names
+from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, Settings, expand_options, setting_names
 
 Write = Callable[..., str]
 
@@ -19,7 +19,7 @@ Write = Callable[..., str]
 def settings(*argv: str, over: str | None = None) -> dict[str, Any]:
     found: list[Settings] = []
 
-    @expanded
+    @expand_options
     def given(settings: Settings) -> int:
         found.append(settings)
         return 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reasonblocks import HashEmbedder, Pattern
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.patterns import checked
+from reasonblocks.patterns import check_pattern
 from reasonblocks.render.guidance import render_pattern
 from reasonblocks.types import JSON, Tier
 from reasonblocks_workbench.learning import Evidence
@@ -252,7 +252,7 @@ def test_every_lesson_can_be_stored_and_shown_and_no_kind_has_many(
     kinds: Counter[tuple[Tier, str | None, str, str, str]] = Counter()
     for lesson in found:
         pattern = lesson.pattern
-        assert checked(pattern) is pattern
+        assert check_pattern(pattern) is pattern
         assert all(render_pattern(pattern.tier, model, pattern.fields) for model in MODELS)
         assert not any(word in told(pattern).lower() for word in ("must", "override", "do not mention", "im_end"))
         kinds[pattern.tier, pattern.failure_type, lesson.form, lesson.tool, lesson.error] += 1

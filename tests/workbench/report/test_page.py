@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reasonblocks import ReasonBlocks, Step, ToolCall, ToolResult
 from reasonblocks.backends.pattern_stats import PatternStats
 from reasonblocks.events import Event, StepEvent
-from reasonblocks.monitors.profile import given_patience, patience_of
+from reasonblocks.monitors.profile import parse_patience, patience_of
 from reasonblocks.types import Doubt, Usage
 from reasonblocks.types.outcomes import ABANDONED
 from reasonblocks_workbench.replay import ReplayedRun, replay
@@ -262,6 +262,6 @@ def test_the_small_print_says_in_words_what_judged_the_moment(name: str, words: 
 def test_the_words_know_every_name_of_a_patience() -> None:
     runs: list[Any] = [{"reached": [9] * 7, "needless": [needless] * 7, "checks": True} for needless in (0, 9)]
     learned = [patience_of([run]).name for run in runs]
-    names = [*learned, patience_of(runs, explore=1.0).name, given_patience("3 of 5").name]
+    names = [*learned, patience_of(runs, explore=1.0).name, parse_patience("3 of 5").name]
     assert len({*names}) == 4
     assert all(view.judge(name) != name for name in names)

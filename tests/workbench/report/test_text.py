@@ -40,7 +40,7 @@ def test_the_parts_of_a_text_are_the_whole_text(given: str) -> None:
 
 @given(st.text(max_size=300), st.integers(4, 200))
 def test_a_clipped_text_has_its_start_its_end_and_the_number_between(given: str, limit: int) -> None:
-    cut = text.clipped(given, limit)
+    cut = text.clip_text(given, limit)
     assert len(cut.start) + len(cut.end) + cut.left_out == len(given)
     assert len(cut.start) + len(cut.end) <= max(limit, len(given) - cut.left_out)
     assert given.startswith(cut.start)

@@ -15,7 +15,7 @@ from reasonblocks.events import RunFinish, RunStart
 from reasonblocks.exceptions import ConfigError, RecordError
 from reasonblocks.types import RunInfo
 from reasonblocks_testing._parity_runs import recorded_runs
-from reasonblocks_workbench.cli.files import placed, recorded, size, write
+from reasonblocks_workbench.cli.files import home_path, read_recorded, size, write
 from reasonblocks_workbench.cli.options import settings_of_file
 from reasonblocks_workbench.learning import read_proposals, write_proposals
 from reasonblocks_workbench.traces import read_logs, read_records, read_runs
@@ -47,7 +47,7 @@ def test_a_log_is_read_by_its_path(tmp_path: Path, named: Any, sink: Any) -> Non
     with closing(sink(named(path))) as made:
         for event in EVENTS:
             made.emit(event)
-    for read in (read_runs, read_logs, lambda path: recorded(path, lambda at: None)):
+    for read in (read_runs, read_logs, lambda path: read_recorded(path, lambda at: None)):
         (run,) = read(named(path))
         assert not isinstance(run, RecordError)
         assert (run.run_id, run.file) == ("a", str(path))
@@ -83,7 +83,7 @@ def test_settings_are_read_by_their_path(tmp_path: Path, named: Any) -> None:
     path = tmp_path / "reasonblocks.toml"
     write(named(path), 'calibration = "level.toml"\n')
     assert settings_of_file(named(path)) == {"calibration": str(tmp_path / "level.toml")}
-    assert placed(named(path), "x", "--x") == path
+    assert home_path(named(path), "x", "--x") == path
 
 
 @paths

@@ -24,7 +24,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.usage import RequestUsage
 
 from reasonblocks.adapters import new_user_text, same_model
-from reasonblocks.render import defused, with_guidance
+from reasonblocks.render import defuse_frames, with_guidance
 from reasonblocks.types import Step, StepDecision, StepOutcome, ToolCall, ToolResult, Usage
 
 
@@ -143,11 +143,11 @@ def _with_guidance(parts: Sequence[Any], guidance: str, *, own: bool) -> list[An
         return [*parts[:-1], replace(last, content=with_guidance(content, guidance))]
     if isinstance(last, RetryFeedbackPart):
         return None
-    return [*parts[:-1], replace(last, content=[*defused(list(content)), guidance])]
+    return [*parts[:-1], replace(last, content=[*defuse_frames(list(content)), guidance])]
 
 
 def _defused(part: Any) -> Any:
-    return replace(part, content=defused(part.content)) if isinstance(part, BaseToolReturnPart) else part
+    return replace(part, content=defuse_frames(part.content)) if isinstance(part, BaseToolReturnPart) else part
 
 
 def without_foreign_thinking(request: ModelRequestContext, model: str) -> ModelRequestContext:

@@ -16,7 +16,7 @@ from reasonblocks.messages.claude_code import task_done
 from reasonblocks.types import AdapterCaps, Step, StepDecision, StepInput, StepOutcome
 
 from ._stream import Answer, Stream
-from .convert import batch_step, kept_of, outcome_of, step_kept
+from .convert import batch_step, outcome_of, step_as_json, step_kept
 from .hooks import Delivery, HookDelivery
 
 FRAMEWORK = "claude-agent"
@@ -284,7 +284,7 @@ class SessionRuns:
         kept = {
             "snapshot": session.trace.snapshot(),
             "task": session.run.task,
-            "step": None if step is None else kept_of(step),
+            "step": None if step is None else step_as_json(step),
         }
         self._snapshots[self._session_id] = kept
 

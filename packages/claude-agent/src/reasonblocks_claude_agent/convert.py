@@ -107,7 +107,7 @@ def _result(given: Mapping[str, Any] | None) -> ToolResult | None:
 # --- snapshots
 
 
-def kept_of(step: Step) -> dict[str, JSON]:
+def step_as_json(step: Step) -> dict[str, JSON]:
     """Return a step as plain JSON."""
     return {
         "thought": step.thought,

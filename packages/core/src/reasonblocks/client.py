@@ -167,12 +167,12 @@ class ReasonBlocks:
         self, options: RunOptions, snapshot: Mapping[str, Any] | None, parent_run_id: str | None
     ) -> tuple[RunOptions, str]:
         """Return the options with the mode of the run's arm, if it is in an experiment, and an id for a new run."""
-        from .options.run import assigned, bounded_id, kept_id
+        from .options.run import assign_arm, bounded_id, id_of_snapshot
 
         new_id = os.urandom(16).hex()
-        run_id = kept_id(snapshot) or (bounded_id(options.run_id) if options.run_id else new_id)
+        run_id = id_of_snapshot(snapshot) or (bounded_id(options.run_id) if options.run_id else new_id)
         caller = self._assignments.get(parent_run_id or "")
-        given, assignment = assigned(options, self._config.settings, run_id, caller)
+        given, assignment = assign_arm(options, self._config.settings, run_id, caller)
         if assignment is not None:
             self._assignments.keep(run_id, assignment)
         return given, new_id
@@ -182,11 +182,11 @@ class ReasonBlocks:
 
         It is "steer" for an experiment whose units are the runs, since some of them may be steered.
         """
-        from .options.run import assigned
+        from .options.run import assign_arm
 
         if options.experiment_id is not None and options.unit_id is None:
             return self.mode
-        return assigned(options, self._config.settings, "", None)[0].mode or self.mode
+        return assign_arm(options, self._config.settings, "", None)[0].mode or self.mode
 
     def check_run(
         self,

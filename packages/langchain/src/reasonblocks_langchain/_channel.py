@@ -74,7 +74,7 @@ def step_key(answer: str | None, last: str | None) -> str:
     return last if last is not None and last.startswith(f"{name}{AGAIN}") else name
 
 
-def renamed(given: StepInput, call: int) -> StepInput:
+def with_new_id(given: StepInput, call: int) -> StepInput:
     """Return the input of a new step at call `call`, for an answer whose id was used before."""
     name, _, _ = (given.key or START).partition(AGAIN)
     return replace(given, key=f"{name}{AGAIN}{call}")

@@ -19,7 +19,7 @@ from reasonblocks.adapters import ABANDONED, InThread, OpenCall, RoutedModels, S
 from reasonblocks.exceptions import ConfigError, StaleKey
 from reasonblocks.types import StepDecision, StepInput, StepOutcome
 
-from ._channel import CHANNEL, START, About, Carried, renamed
+from ._channel import CHANNEL, START, About, Carried, with_new_id
 from ._control import answer_to, can_wait, has_room, question, stopped_by, superstep
 from ._convert import is_models_own_end, last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
@@ -208,7 +208,7 @@ class Lifecycle:
         """Return the input of the next call: a new step, too, if a recorded answer repeats an earlier id."""
         given = self._given(state, carried, session)
         now = session.trace.state
-        return renamed(given, now.calls) if given.key == carried["key"] and now.pending is not None else given
+        return with_new_id(given, now.calls) if given.key == carried["key"] and now.pending is not None else given
 
     def after(self, decided: Decided) -> Carried | None:
         """Return the run's state in the channel after the decision."""
@@ -298,7 +298,7 @@ def _begun(session: SteeringSession, given: StepInput) -> SteeringFlow[StepDecis
     try:
         return (yield from session.begin_flow(given))
     except StaleKey:
-        return (yield from session.begin_flow(renamed(given, session.trace.state.calls)))
+        return (yield from session.begin_flow(with_new_id(given, session.trace.state.calls)))
 
 
 def _can_continue(state: Mapping[str, Any], carried: Carried, config: RunnableConfig) -> bool:

@@ -129,7 +129,9 @@ def with_message(messages: Sequence[AnyMessage], text: str) -> list[AnyMessage]:
     at = len(messages)
     while at and isinstance(messages[at - 1], ToolMessage):
         at -= 1
-    results = (message.model_copy(update={"content": render.defused(message.content)}) for message in messages[at:])
+    results = (
+        message.model_copy(update={"content": render.defuse_frames(message.content)}) for message in messages[at:]
+    )
     return [*messages[:at], *results, HumanMessage(content=text)]
 
 

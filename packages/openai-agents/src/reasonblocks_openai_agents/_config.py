@@ -18,7 +18,7 @@ from reasonblocks.types import AdapterCaps
 
 from ._convert import is_question, newest_call_id, task_of
 from ._model import SteeredProvider
-from ._request import unsteered
+from ._request import unsteer_items
 from ._steered import CALL, SteeredRun, calling_run
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Steering:
             return filtered
         if run.session.observes:
             return filtered
-        call.unsteered = unsteered(filtered.instructions, filtered.input, call.decision)
+        call.unsteered = unsteer_items(filtered.instructions, filtered.input, call.decision)
         instructions, steered_input = run.say(filtered.instructions, filtered.input, call.decision)
         return ModelInputData(input=steered_input, instructions=instructions)
 

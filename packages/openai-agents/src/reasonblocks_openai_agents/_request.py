@@ -18,14 +18,14 @@ NO_MODEL = {"model": ""}
 """The `provider_data` beside the SDK's fake id: its Responses models send neither, its other models need some id."""
 
 
-def steered(instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
+def steer_call(instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
     """Return a call's instructions and input with its guidance, placed as the decision says."""
     system, input_items = render.steered_request(decision, instructions, items)
     in_input = decision.guidance and decision.placement != "system"
     return cast("str | None", system), cast("Items", input_items) if in_input else items
 
 
-def unsteered(instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
+def unsteer_items(instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
     """Return the instructions without guidance, and what replaces the last item of the steered input: one, or none."""
     rules = render.place(instructions, "", decision.standing_rules, cache_control=False)
     own = decision.placement == "message" and len(render.with_message(items, decision.guidance)) > len(items)

@@ -26,7 +26,7 @@ from reasonblocks.render import has_tail
 from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome
 
 from ._convert import TOOL_FAILED, ToolCalls, completed_step, failed_calls, newest_call_id, outcome_of
-from ._request import reasoning_ids, steered, without_foreign_reasoning
+from ._request import reasoning_ids, steer_call, without_foreign_reasoning
 
 if TYPE_CHECKING:
     from agents import Model
@@ -231,7 +231,7 @@ class SteeredRun(HeldRun):
         with self.session.guard("placing guidance"):
             if self._server_managed or not has_tail(items):
                 decision = self.session.without_tail(decision)
-            return steered(instructions, items, decision)
+            return steer_call(instructions, items, decision)
         return instructions, items
 
     def fit(self, items: str | Items, model: str, own_model: str) -> str | Items:

@@ -15,7 +15,7 @@ from reasonblocks.wire import ClearResponse, InvalidateRequest, InvalidateRespon
 
 from ._shares import SharedPool
 from .errors import ApiError
-from .serving import cleared, invalidated
+from .serving import answer_clear, answer_invalidate
 from .settings import Settings
 from .values import Scope
 
@@ -77,14 +77,14 @@ class Findings:
         self, org_id: str, codebase_id: str, request: InvalidateRequest, record: Record
     ) -> InvalidateResponse:
         """Remove findings about files and in folders, and single ones. A removal is recorded."""
-        found = invalidated(self.store, org_id, codebase_id, request)
+        found = answer_invalidate(self.store, org_id, codebase_id, request)
         if found.invalidated:
             record("finding.invalidate", _named(codebase_id, found.invalidated))
         return found
 
     def clear(self, org_id: str, codebase_id: str, record: Record) -> ClearResponse:
         """Remove all findings of a codebase. A removal is recorded."""
-        found = cleared(self.store, org_id, codebase_id)
+        found = answer_clear(self.store, org_id, codebase_id)
         if found.cleared:
             record("finding.clear", _named(codebase_id, found.cleared))
         return found

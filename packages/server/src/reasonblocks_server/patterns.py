@@ -30,7 +30,7 @@ from reasonblocks.wire import RetrieveRequest, RetrieveResponse
 
 from ._shares import SharedPool
 from .errors import ApiError
-from .serving import retrieved
+from .serving import answer_retrieve
 from .settings import Settings
 
 try:
@@ -123,7 +123,7 @@ class Patterns:
         self.store.close()
 
     def _retrieved(self, org_id: str, request: RetrieveRequest) -> RetrieveResponse:
-        found = retrieved(self.store, request, org=org_id)
+        found = answer_retrieve(self.store, request, org=org_id)
         for trace in found.traces:
             if trace.org_id == org_id:
                 trace.pattern_id = trace.pattern_id.removesuffix(_mark(org_id))

@@ -43,7 +43,7 @@ HARMED = (
 )
 
 
-def decided(log: Sequence[StepLogEntry]) -> list[tuple[object, ...]]:
+def decisions_of(log: Sequence[StepLogEntry]) -> list[tuple[object, ...]]:
     """Return the decision of each call, without fields that differ from run to run."""
     return [
         (
@@ -68,12 +68,12 @@ def guidance(text: str) -> str:
     return "" if at < 0 else text[at:]
 
 
-def read(seen: Seen) -> list[str]:
+def guidance_of_parts(seen: Seen) -> list[str]:
     """Return the guidance of each part of a request that has some: the system prompt first, then the messages."""
     return [guidance(part) for part in (seen.system, *seen.texts) if FRAME in part]
 
 
-def recorded() -> tuple[ReasonBlocks, list[Event]]:
+def recording_client() -> tuple[ReasonBlocks, list[Event]]:
     """Return a client, and the list of events that its sink receives."""
     sink = RecordingSink()
     return world.client(sinks=[sink]), sink.events
@@ -85,7 +85,7 @@ def starts(client: ReasonBlocks, events: Sequence[Event]) -> list[RunStart]:
     return [event for event in events if isinstance(event, RunStart)]
 
 
-def misplaced(ran: Ran) -> list[int]:
+def find_misplaced(ran: Ran) -> list[int]:
     """Return the calls whose guidance is not in the place that their entry names, or is missing.
 
     Calls with placement "context" are left out: their guidance remains in the history, where later requests show it.
@@ -100,7 +100,7 @@ def misplaced(ran: Ran) -> list[int]:
     return found
 
 
-def evaluated(client: Any) -> list[Any]:
+def evaluated_steps(client: Any) -> list[Any]:
     """Return the steps that the client's evaluator was called with, in order."""
     return [request.step for request in client._evaluator.asked]
 
@@ -110,7 +110,7 @@ def tasks(client: Any) -> set[str]:
     return {request.task for request in client._evaluator.asked}
 
 
-def unharmed(ran: Ran) -> bool:
+def is_unharmed(ran: Ran) -> bool:
     """Return whether the run succeeded with one request for each entry."""
     return ran.error is None and ran.outcome == "success" and len(ran.seen) == len(ran.log)
 

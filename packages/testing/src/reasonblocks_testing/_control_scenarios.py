@@ -13,7 +13,7 @@ from reasonblocks.render import FRAME
 from reasonblocks.types import Doubt, Evaluation, Injection, Note
 
 from . import _world as world
-from ._checks import DECISIONS, GUIDANCE, decided, read
+from ._checks import DECISIONS, GUIDANCE, decisions_of, guidance_of_parts
 from ._loop import LoopHarness
 from ._scripted import RecordingSink, ScriptedEvaluator, ScriptedMailbox
 from .harness import Harness
@@ -116,8 +116,10 @@ class ControlScenarios:
         """Requests contain the texts that `on_injection` returns, and none that it drops."""
         (ran,) = self.harness.run(world.client(on_injection=changed), world.looping(9), mode)
         (core,) = LoopHarness(self.harness.caps).run(world.client(on_injection=changed), world.looping(9), "sync")
-        assert decided(ran.log) == decided(core.log), DECISIONS
-        assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen], GUIDANCE
+        assert decisions_of(ran.log) == decisions_of(core.log), DECISIONS
+        assert [guidance_of_parts(seen) for seen in ran.seen] == [guidance_of_parts(seen) for seen in core.seen], (
+            GUIDANCE
+        )
         everything = "\n".join(seen.everything for seen in ran.seen)
         assert (world.RULE_TEXT in everything, f"{FRAME}\nChanged: Step" in everything) == (False, True), GUIDANCE
 
@@ -157,7 +159,9 @@ class ControlScenarios:
             "the run must go on with one call more: ask `second_look_flow` when the agent has ended by itself, and"
             " continue the agent if it returns a decision"
         )
-        assert DOUBTED in "\n".join(read(ran.seen[3])), "the request of the second look must hold the doubt's text"
+        assert DOUBTED in "\n".join(guidance_of_parts(ran.seen[3])), (
+            "the request of the second look must hold the doubt's text"
+        )
         if self.harness.caps.ephemeral:
             assert not any(FRAME in text for text in ran.history), "the doubt's text remained in the history"
         assert ran.log[3].intervention_texts == (DOUBTED,)

@@ -14,7 +14,7 @@ from reasonblocks.events import StepEvent
 from reasonblocks.ports import TelemetrySink
 from reasonblocks.types import JSON, AdapterCaps, StepLogEntry
 
-from ._checks import read
+from ._checks import guidance_of_parts
 from ._scripted import RecordingSink
 from .harness import Harness, Ran, Seen
 from .script import Script, Turn
@@ -149,7 +149,7 @@ def _decided(entry: StepLogEntry, event: StepEvent | None) -> Line:
 def _read(seen: Seen | None) -> Line:
     if seen is None:
         return {"guidance": None, "model_asked": None}
-    return {"guidance": read(seen), "model_asked": seen.model}
+    return {"guidance": guidance_of_parts(seen), "model_asked": seen.model}
 
 
 def _faults(ran: Ran, script: Script) -> list[str]:

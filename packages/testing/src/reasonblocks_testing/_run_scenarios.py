@@ -20,11 +20,11 @@ from ._checks import (
     DECISIONS,
     GUIDANCE,
     OUTCOME,
-    decided,
-    evaluated,
+    decisions_of,
+    evaluated_steps,
+    guidance_of_parts,
     held_bytes,
-    read,
-    recorded,
+    recording_client,
     seconds,
     starts,
     tasks,
@@ -100,7 +100,7 @@ class RunScenarios:
             assert [text for entry in ran.log for text in entry.intervention_texts if "agent-" in text] == [], (
                 f"{who}an injected text names an agent: inject only decision.guidance"
             )
-        assert all(_of_one_agent(step) for step in evaluated(client)), (
+        assert all(_of_one_agent(step) for step in evaluated_steps(client)), (
             "a step holds tool results of another run: find results by the run's own history"
         )
 
@@ -110,19 +110,19 @@ class RunScenarios:
         (whole,) = self.harness.run(world.client(), script, mode)
         (parts,) = self.harness.run(client, script, mode, resume_at=(2, 5, 6))
         assert (whole.parts, parts.parts >= 4) == (1, True), f"{PARTS}: 1 without `resume_at`, at least 4 with it"
-        assert decided(parts.log) == decided(whole.log), (
+        assert decisions_of(parts.log) == decisions_of(whole.log), (
             "the resumed run (left) was decided differently from the same run without a pause (right): resume with"
             " `options.session(snapshot=...)`, and use the same `StepInput.key` for a call after the pause as before"
         )
         assert tasks(client) == {script.task}, (
             "after a pause steps were compared with another task: read the task from the messages that came back"
         )
-        for step in evaluated(client):
+        for step in evaluated_steps(client):
             called = [call.id for call in step.tool_calls]
             assert [result.call_id for result in step.tool_results] == called, (
                 "a step must have a result for each call, in the order of the calls, also if a call waited in the pause"
             )
-        finals = [decided([ran.final]) for ran in (parts, whole) if ran.final]
+        finals = [decisions_of([ran.final]) for ran in (parts, whole) if ran.final]
         assert (len(finals), finals[0]) == (2, finals[-1]), (
             "the final entries of the resumed run and the whole run must exist and be equal: call `session.finish` with"
             " the last completed step"
@@ -140,7 +140,7 @@ class RunScenarios:
 
     def test_a_pause_is_no_end(self, mode: str) -> None:
         """A run that paused twice sends one start event and, at its end, one finish event; no session stays open."""
-        client, events = recorded()
+        client, events = recording_client()
         (ran,) = self.harness.run(client, world.looping(9), mode, resume_at=(2, 5))
         begun = starts(client, events)  # closing the client finishes runs that an adapter left open
         assert ran.parts >= 3, f"{PARTS}: at least 3"
@@ -217,7 +217,7 @@ class TurnScenarios:
         turns = (Turn(text="I look at three files.", tool_calls=calls, results=results), Turn(text="Seen them all."))
         client = world.client()
         (ran,) = self.harness.run(client, Script(turns=turns), mode)
-        step = evaluated(client)[0]
+        step = evaluated_steps(client)[0]
         assert [call.name for call in step.tool_calls] == ["read", "search", "read"], (
             "`StepInput.completed` must have all calls of the answer, in their order"
         )
@@ -252,7 +252,7 @@ class TurnScenarios:
         turn = replace(world.busy_turn(0), results=(tool_result("c0", "no such file", is_error=True),))
         client = world.client()
         self.harness.run(client, Script(turns=(turn, Turn(text="Done."))), mode)
-        assert evaluated(client)[0].is_error is True, (
+        assert evaluated_steps(client)[0].is_error is True, (
             "the tool failed: read it as `ToolResult(is_error=True)`; or set tool_errors=False in the caps if the"
             " framework does not report which results are errors"
         )
@@ -262,7 +262,7 @@ class TurnScenarios:
         turn = replace(world.busy_turn(0), results=(tool_result("c0", "Traceback: no such file"),))
         client = world.client()
         self.harness.run(client, Script(turns=(turn, Turn(text="Done."))), mode)
-        assert evaluated(client)[0].is_error is None, (
+        assert evaluated_steps(client)[0].is_error is None, (
             "no one has examined this result: read it as `ToolResult(is_error=None)`. A framework's 'success' often"
             " means only that the tool raised nothing"
         )
@@ -279,7 +279,7 @@ class TurnScenarios:
         assert [entry.skipped_reason for entry in ran.log] == [None] * 5, (
             "every step must be decided: pass tool results of any text and length on as they are"
         )
-        assert [step.tool_results[0].output for step in evaluated(client)[:4]] == list(texts), (
+        assert [step.tool_results[0].output for step in evaluated_steps(client)[:4]] == list(texts), (
             "tool results (left) must equal the script's (right): do not shorten, strip or escape them"
         )
         frames = ran.seen[0].everything.lower().replace(" ", "").count("[reasonblocks]")
@@ -294,7 +294,7 @@ class TurnScenarios:
             f"the requests after call 0 have {sorted(lengths)} messages: the harness must shorten every history to the"
             " task and the newest step"
         )
-        assert decided(ran.log) == decided(core.log), f"{DECISIONS}. Take `StepInput.key` from `call_key`"
+        assert decisions_of(ran.log) == decisions_of(core.log), f"{DECISIONS}. Take `StepInput.key` from `call_key`"
 
 
 MANY_CALLS = 2_000
@@ -359,8 +359,10 @@ class CostScenarios:
         threads: list[int] = []
         (ran,) = self.harness.run(_changing(self.long_run, threads), script, mode)
         (core,) = LoopHarness(self.harness.caps).run(_changing(self.long_run), script, "sync")
-        assert decided(ran.log) == decided(core.log), DECISIONS
-        assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen], GUIDANCE
+        assert decisions_of(ran.log) == decisions_of(core.log), DECISIONS
+        assert [guidance_of_parts(seen) for seen in ran.seen] == [guidance_of_parts(seen) for seen in core.seen], (
+            GUIDANCE
+        )
         assert ran.outcome == "success", OUTCOME
         most, at_first = max(threads[10:]), max(threads[:10])
         assert most <= at_first + MAX_THREADS, (  # a pool may fill up, but does not grow with the run

@@ -18,12 +18,12 @@ from ._checks import (
     NO_GUIDANCE,
     READING,
     by_attempt,
-    decided,
-    misplaced,
-    read,
-    recorded,
+    decisions_of,
+    find_misplaced,
+    guidance_of_parts,
+    is_unharmed,
+    recording_client,
     starts,
-    unharmed,
 )
 from ._golden import Golden, World
 from ._loop import LoopHarness
@@ -55,16 +55,18 @@ class DecisionScenarios:
             assert found == [], f"with placement={placement!r} the step log differs from {golden.name}.jsonl: {READING}"
             placements = {entry.placement for entry in ran.log}
             assert placements == {placement}, "the adapter changed the requested placement: pass it on as it is"
-            assert misplaced(ran) == [], MISPLACED
+            assert find_misplaced(ran) == [], MISPLACED
 
     def test_the_model_reads_the_guidance_that_the_core_decides(self, mode: str) -> None:
         """Every request holds the same guidance as that of a hand-written loop, in every placement."""
         for placement in sorted(self.harness.caps.placements):
             (ran,) = self.harness.run(world.client(placement=placement), world.looping(9), mode)
             (core,) = LoopHarness(self.harness.caps).run(world.client(placement=placement), world.looping(9), "sync")
-            assert decided(ran.log) == decided(core.log), DECISIONS
-            assert [read(seen) for seen in ran.seen] == [read(seen) for seen in core.seen], GUIDANCE
-            assert misplaced(ran) == [], MISPLACED
+            assert decisions_of(ran.log) == decisions_of(core.log), DECISIONS
+            assert [guidance_of_parts(seen) for seen in ran.seen] == [guidance_of_parts(seen) for seen in core.seen], (
+                GUIDANCE
+            )
+            assert find_misplaced(ran) == [], MISPLACED
 
     def test_guidance_at_the_tail_reaches_the_call(self, mode: str) -> None:
         """Without a requested placement, guidance is in the last message of the request."""
@@ -97,7 +99,7 @@ class DecisionScenarios:
     def test_a_second_run_on_the_same_object_starts_anew(self, mode: str) -> None:
         """Two runs of one script on one agent get the same decisions."""
         first, second = self.harness.run(world.client(), world.looping(5), mode, times=2)
-        assert decided(second.log) == decided(first.log), (
+        assert decisions_of(second.log) == decisions_of(first.log), (
             "the second run was decided differently from the first: begin a new session for each run, and keep no state"
             " of a run in the steering object (the harness: start each run with an empty history)"
         )
@@ -136,7 +138,7 @@ class DecisionScenarios:
 
     def test_a_run_has_the_name_of_its_agent(self, mode: str) -> None:
         """The run's start event has `agent_name`, the agent's name in its framework."""
-        client, events = recorded()
+        client, events = recording_client()
         self.harness.run(client, replace(world.looping(2), agent_name="reviewer"), mode)
         names = [event.run.agent_name for event in starts(client, events)]
         assert names == ["reviewer"], (
@@ -219,13 +221,15 @@ class FaultScenarios:
             "call 1 was retried once, and 4 calls must give 4 entries: both attempts need the same `StepInput.key`"
         )
         assert ran.log[1].attempts == 2, "entry 1 must count both attempts: call `end_step` for the failed one, too"
-        assert read(ran.seen[1]) == read(ran.seen[2]) != [], "both attempts of call 1 must hold the same guidance"
+        assert guidance_of_parts(ran.seen[1]) == guidance_of_parts(ran.seen[2]) != [], (
+            "both attempts of call 1 must hold the same guidance"
+        )
 
     def test_backends_that_are_down_leave_the_agent_alone(self, mode: str) -> None:
         """If evaluator and store are unavailable, the run succeeds without guidance, and each entry has the reason."""
         down: dict[str, Any] = {"evaluator": world.Unreachable(), "pattern_store": world.Unreachable()}
         (ran,) = self.harness.run(world.client(**down), world.looping(), mode)
-        assert unharmed(ran), HARMED
+        assert is_unharmed(ran), HARMED
         assert {entry.skipped_reason for entry in ran.log} == {"unavailable"}, (
             "with all backends down each entry must have skipped_reason 'unavailable': call `begin_step` at every call"
         )
@@ -234,7 +238,7 @@ class FaultScenarios:
         """A store that takes 200 ms does not hold up a step whose deadline is 20 ms."""
         client = world.client(pattern_store=world.SlowStore(0.2), step_deadline_ms=20)
         (ran,) = self.harness.run(client, world.looping(2), mode)
-        assert unharmed(ran), HARMED
+        assert is_unharmed(ran), HARMED
         assert ran.log[0].overhead_ms < 150, (
             "call 0 took that many ms, though step_deadline_ms is 20: leave waiting for backends to the session"
         )
@@ -246,7 +250,7 @@ class FaultScenarios:
             (ran,) = self.harness.run(world.client(pattern_store=store, step_deadline_ms=80), world.looping(9), mode)
         finally:
             store.released.set()
-        assert unharmed(ran), HARMED
+        assert is_unharmed(ran), HARMED
         assert store.asked == 3, (
             "the hanging store must be asked 3 times and then be switched off: keep one session for the whole run"
         )
@@ -255,7 +259,7 @@ class FaultScenarios:
         """Answers of the wrong type are dropped: the run succeeds, and nothing is injected."""
         invalid: dict[str, Any] = {"evaluator": world.InvalidEvaluator(), "pattern_store": world.InvalidStore()}
         (ran,) = self.harness.run(world.client(**invalid, strict=False), world.looping(), mode)
-        assert unharmed(ran), HARMED
+        assert is_unharmed(ran), HARMED
         texts = [text for entry in ran.log for text in entry.intervention_texts]
         assert texts == [], "text was injected although every backend answered nonsense: inject only decision.guidance"
 
@@ -266,7 +270,7 @@ class FaultScenarios:
             raise ValueError("no")
 
         (ran,) = self.harness.run(world.client(scorer=scorer, strict=False), world.looping(), mode)
-        assert unharmed(ran), HARMED
+        assert is_unharmed(ran), HARMED
         assert [entry.skipped_reason for entry in ran.log] == [None, *["fault"] * 4], (
             "each call after call 0 must have skipped_reason 'fault': pass the completed step to `begin_step`"
         )

@@ -32,7 +32,7 @@ NO_PATHS = ("", ".", ":memory:")
 Database: TypeAlias = "str | os.PathLike[str] | Store | Literal[_Default.DEFAULT] | None"
 
 
-def wired(
+def wire_engine(
     database: Database,
     *,
     actions: Iterable[Action],

@@ -11,12 +11,12 @@ from reasonblocks.types import Step, ToolCall
 INDENT = "  "
 
 
-def asked(step: Step) -> str:
+def describe_calls(step: Step) -> str:
     """Return the names of the tools that a step called, each with its arguments below it."""
     return "\n".join(map(_call, step.tool_calls))
 
 
-def answered(step: Step) -> str:
+def describe_results(step: Step) -> str:
     """Return the results of a step; one that is JSON has a line for each of its values, and its texts unquoted."""
     return "\n\n".join(_result(result.output) for result in step.tool_results)
 

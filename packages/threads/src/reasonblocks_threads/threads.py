@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reasonblocks.exceptions import ConfigError
 
-from ._wiring import DEFAULT, Database, wired
+from ._wiring import DEFAULT, Database, wire_engine
 from .catalogue import Action
 from .codec import encode
 from .engine import Finding, Worker
@@ -73,7 +73,7 @@ class Threads:
         org_id: str = "default",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._engine, self._owns_store = wired(
+        self._engine, self._owns_store = wire_engine(
             database,
             actions=actions,
             policy=policy,

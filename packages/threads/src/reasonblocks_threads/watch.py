@@ -12,7 +12,7 @@ from reasonblocks.engine.recovery import has_ended_well
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of
 from reasonblocks.monitors.kinds import TYPES
 
-from .readable import answered, asked
+from .readable import describe_calls, describe_results
 from .values import Cause, Evidence
 
 CauseKind: TypeAlias = Literal["run_stalled", "run_struggling", "monitor_unheeded"]
@@ -286,7 +286,7 @@ SUCCEEDED = "The run ended with success."
 def _with_evidence(steps: tuple[Evidence, ...], event: StepEvent) -> tuple[Evidence, ...]:
     """Return the newest steps with the completed one that this event describes."""
     done = completed_of(event)
-    parts = [_short(event.thought, 120), _short(asked(done), 120), _short(answered(done), 150)]
+    parts = [_short(event.thought, 120), _short(describe_calls(done), 120), _short(describe_results(done), 150)]
     text = "\n".join(filter(None, parts))
     if not text:
         return steps

@@ -16,7 +16,7 @@ from reasonblocks.types import AdapterCaps, StepDecision, StepOutcome
 from ..convert import HookOutput, context
 from ..hooks import ends_with
 from ._meter import Meter
-from ._request import Awaited, Headers, steered
+from ._request import Awaited, Headers, steer_request
 
 GATEWAY_CAPS = AdapterCaps()
 MAX_AGENTS = 256
@@ -124,7 +124,7 @@ class PendingRequests:
         if decision.route is None and not request.awaited.agent_id:
             self._own_model = model
         told = replace(decision, guidance="") if request.awaited.is_told or request.refusal else decision
-        changed = steered(sent, told, lambda seal: self._author(seal, model) != model)
+        changed = steer_request(sent, told, lambda seal: self._author(seal, model) != model)
         request.began = request.began or time.perf_counter()
         request.attempts += 1
         # ASCII: half of a surrogate pair, which JavaScript sends, has no UTF-8

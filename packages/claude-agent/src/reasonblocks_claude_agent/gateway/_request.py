@@ -81,7 +81,7 @@ def newest(body: Body) -> Sequence[Body]:
     return messages[answers[-1] + 1 :] if answers else messages
 
 
-def steered(body: Body, decision: StepDecision, is_foreign: Callable[[str], bool]) -> Body:
+def steer_request(body: Body, decision: StepDecision, is_foreign: Callable[[str], bool]) -> Body:
     """Return the request with its guidance, and without other models' thinking; the same object if nothing changes.
 
     It gets no cache breakpoint of ours: the CLI sets up to four itself, and none if caching is switched off.

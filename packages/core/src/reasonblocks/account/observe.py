@@ -22,7 +22,7 @@ from ..util.json import canonical
 from ..util.text import ends
 from .calls import FINISH, LIST, NOTE, SEARCH, Kind, kind_of, parts_of, run_in
 from .message import message_line
-from .results import Reading, read
+from .results import Reading, read_result
 from .sameness import call_text, check_digest, hash_of, items_of, line_digest, own_values, result_digest, values_in
 
 ACTIONS_KEPT = 32
@@ -193,7 +193,7 @@ def tools_of(name: str) -> frozenset[int]:
 
 
 def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
-    reading = read(result, kind=kind) if result is not None else Reading("")
+    reading = read_result(result, kind=kind) if result is not None else Reading("")
     values = own_values(call.arguments)
     listed = not kind.roles.isdisjoint((LIST, SEARCH))
     text = reading.text

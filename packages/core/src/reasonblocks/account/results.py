@@ -62,7 +62,7 @@ class Reading(NamedTuple):
     """It has the form of a test, build, type or lint run's result."""
 
 
-def read(result: ToolResult, *, kind: Kind) -> Reading:
+def read_result(result: ToolResult, *, kind: Kind) -> Reading:
     """Return the reading of a result of a call of this kind.
 
     Words count also beside a flag that reports no error: many tools return their errors as texts.

@@ -132,7 +132,7 @@ def values_in(given: JSON) -> Iterator[str]:
             left.extend(islice(value.values() if isinstance(value, Mapping) else value, MOST_VALUES))
 
 
-def masked(text: str, values: Iterable[str] = ()) -> str:
+def mask_variables(text: str, values: Iterable[str] = ()) -> str:
     """Return a text without what differs from one call to the next: times, ids, and the call's own `values`."""
     pictures = "".join(_PICTURE.findall(text))
     for value in values:
@@ -182,7 +182,7 @@ def result_digest(text: str, values: Sequence[str] = (), *, listed: bool = False
         rest = text[HEAD:-TAIL][:MIDDLE]
         middle = crc32(rest.encode("utf-8", "replace").translate(None, _DIGITS))
         text = f"{text[:HEAD]}\n{text[-TAIL:]}"
-    text = masked(text, values)
+    text = mask_variables(text, values)
     if "  " in text or "\t" in text:
         text = _SPACES.sub(" ", text)
     if listed and (lines := items_of(text)):
@@ -202,9 +202,9 @@ def line_digest(line: str, values: Sequence[str] = ()) -> int:
     """Return the digest of a message line, numbers and the call's own `values` aside; 0 for none."""
     if not line:
         return 0
-    return hash_of(_NUMBER.sub("#", _FRAGMENT.sub("'…'", masked(line, values))).strip().lower()) or 1
+    return hash_of(_NUMBER.sub("#", _FRAGMENT.sub("'…'", mask_variables(line, values))).strip().lower()) or 1
 
 
 def check_digest(line: str, values: Sequence[str] = ()) -> int:
     """Return the digest of a check's message line: other numbers than those of lines are news."""
-    return (hash_of(_AT_LINE.sub("#", masked(line, values)).strip()) or 1) if line else 0
+    return (hash_of(_AT_LINE.sub("#", mask_variables(line, values)).strip()) or 1) if line else 0

@@ -12,7 +12,7 @@ from ..session.snapshot import decode
 from ..session.snapshot import prepare as prepare_snapshots
 from ..types import RunFields, RunKeywords, RunOptions
 from ..types.outcomes import ABANDONED
-from ..util.text import bounded, clip, digest
+from ..util.text import clip, cut_with_hash, digest
 from ._calls import REFUSALS, OpenCall, RoutedModels, call_key, failure_of, same_model, status_of
 from ._runs import (
     CLOSE_SECONDS,
@@ -50,9 +50,9 @@ __all__ = [
     "Wait",
     "adrive",
     "attribute",
-    "bounded",
     "call_key",
     "clip",
+    "cut_with_hash",
     "decode",
     "digest",
     "drive",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
-from ..concurrency.forks import no_fork, opened
+from ..concurrency.forks import close_at_fork, no_fork
 from ..events import Event
 from ..util.files import identity, open_private
 from ..util.json import compact
@@ -41,7 +41,7 @@ class JsonlSink:
             self._torn = False
             self._discard()  # the file was deleted or replaced
         if self._file is None:
-            opened(self)
+            close_at_fork(self)
             self._file = open(  # noqa: SIM115 - open over events
                 self.path, "a", encoding="utf-8", errors="replace", opener=open_private
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from ..concurrency.forks import no_fork, opened
+from ..concurrency.forks import close_at_fork, no_fork
 from ..events import Event, RunStart, StepEvent
 from ..exceptions import ConfigError
 from ..util.json import compact
@@ -109,7 +109,7 @@ class SQLiteMonitorSink:
             except BaseException:
                 db.close()
                 raise
-            opened(self)
+            close_at_fork(self)
             self._file.opened()
             self._db = db
         return self._db

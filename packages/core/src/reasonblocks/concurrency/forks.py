@@ -11,7 +11,7 @@ from types import MethodType
 from typing import Any, Protocol
 from weakref import ReferenceType, WeakSet, ref
 
-from .interrupts import held
+from .interrupts import hold
 
 Reset = Callable[[], None]
 _Key = tuple[int, Callable[..., Any]]
@@ -68,13 +68,13 @@ class InUse(Exception):
 
 def no_fork_if_free() -> AbstractContextManager[None]:
     """Hold `no_fork`. Raises `InUse` instead of waiting for it."""
-    return held(no_fork, 0, InUse)
+    return hold(no_fork, 0, InUse)
 
 
 _open: WeakSet[Closable] = WeakSet()
 
 
-def opened(closable: Closable) -> None:
+def close_at_fork(closable: Closable) -> None:
     """Close it before the next fork. The caller holds `no_fork`."""
     _open.add(closable)
 

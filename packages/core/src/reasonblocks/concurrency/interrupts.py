@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 from weakref import ref
 
-__all__ = ["Condition", "held", "holding"]
+__all__ = ["Condition", "hold", "holding"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -85,7 +85,7 @@ def _leave(
 
 
 @holding
-def held(lock: threading.RLock, seconds: float, error: Exception | type[Exception]) -> Iterator[None]:
+def hold(lock: threading.RLock, seconds: float, error: Exception | type[Exception]) -> Iterator[None]:
     """Hold a lock, which this thread may hold already. Raises `error` if it is not free within `seconds`."""
     try:
         if not lock.acquire(timeout=seconds):

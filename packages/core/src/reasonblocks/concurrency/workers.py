@@ -29,7 +29,7 @@ _Inbox = SimpleQueue["_Task | None"]
 
 
 @contextmanager
-def contained(source: str) -> Iterator[None]:
+def contain_faults(source: str) -> Iterator[None]:
     """Raise `BadAnswer` for exceptions that would end a thread, or pass for the end of a generator or task."""
     try:
         yield
@@ -111,7 +111,7 @@ class Workers:
 
 
 def _contained(source: str, call: Callable[[], T]) -> T:
-    with contained(source):
+    with contain_faults(source):
         return call()
 
 

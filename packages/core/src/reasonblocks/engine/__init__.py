@@ -7,17 +7,17 @@ and the state is unchanged. `faulted` then returns the state and decision with w
 from __future__ import annotations
 
 from ._assess import TEXT_BYTES, amended_calls, completed_step, with_outcome
-from ._decide import KEYS_KEPT, adopted, in_system, is_second_look_to_come, key_of, with_note, without_guidance
-from ._flow import faulted, step_flow
+from ._decide import KEYS_KEPT, adopt_state, in_system, is_second_look_to_come, key_of, with_note, without_guidance
+from ._flow import after_fault, step_flow
 from ._last import final_fault, final_flow, look_flow
 
 __all__ = [
     "KEYS_KEPT",
     "TEXT_BYTES",
-    "adopted",
+    "adopt_state",
+    "after_fault",
     "amended_calls",
     "completed_step",
-    "faulted",
     "final_fault",
     "final_flow",
     "in_system",

@@ -30,7 +30,7 @@ from ..types import (
     TraceState,
 )
 from ..util.json import MAX_INT, canonical, storable_json
-from ..util.text import bounded, preview
+from ..util.text import cut_with_hash, preview
 from . import gates, scoring
 
 RECORDS_KEPT = 8
@@ -55,8 +55,8 @@ def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) ->
     if auxiliary:
         return replace(state, total_tokens=total)
     answer = Pending(
-        text=bounded(outcome.text or "", PENDING_BYTES),
-        reasoning=bounded(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
+        text=cut_with_hash(outcome.text or "", PENDING_BYTES),
+        reasoning=cut_with_hash(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
         tool_calls=tuple(map(_bounded_call, outcome.tool_calls[:PENDING_CALLS])),
     )
     failed = outcome.error is not None
@@ -75,10 +75,10 @@ def _with_told(told: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 def _bounded_call(call: ToolCall) -> ToolCall:
     """Return the call; arguments that are too long become bounded text."""
     arguments = canonical(call.arguments)
-    text = bounded(arguments, CALL_BYTES)
+    text = cut_with_hash(arguments, CALL_BYTES)
     return ToolCall(
-        id=bounded(str(call.id), KEY_BYTES),
-        name=bounded(str(call.name), KEY_BYTES),
+        id=cut_with_hash(str(call.id), KEY_BYTES),
+        name=cut_with_hash(str(call.name), KEY_BYTES),
         arguments=storable_json(text) if text == arguments else text,
     )
 
@@ -272,10 +272,10 @@ def _record(state: TraceState, assessment: Assessment, fired: tuple[str, ...]) -
     step = assessment.step
     return StepRecord(
         step=state.steps_begun - 1,
-        text=bounded(step.scored_text, TEXT_BYTES),
-        action=bounded(step.action, ACTION_BYTES),
-        action_input=bounded(step.action_input, INPUT_BYTES),
-        observation=bounded(step.observation, OBSERVATION_BYTES),
+        text=cut_with_hash(step.scored_text, TEXT_BYTES),
+        action=cut_with_hash(step.action, ACTION_BYTES),
+        action_input=cut_with_hash(step.action_input, INPUT_BYTES),
+        observation=cut_with_hash(step.observation, OBSERVATION_BYTES),
         is_error=step.is_error,
         difficulty=assessment.difficulty,
         fired=fired,

@@ -18,7 +18,7 @@ from ..types import (
     StepInput,
     TraceState,
 )
-from ..util.text import bounded, digest
+from ..util.text import cut_with_hash, digest
 from ._assess import KEY_BYTES, Assessment
 from ._lessons import with_shown_patterns
 
@@ -29,7 +29,7 @@ KEYS_KEPT = 64
 
 
 def key_of(given: StepInput) -> str | None:
-    return None if given.key is None else bounded(given.key, KEY_BYTES)
+    return None if given.key is None else cut_with_hash(given.key, KEY_BYTES)
 
 
 def again(state: TraceState, given: StepInput) -> StepDecision | None:
@@ -58,7 +58,7 @@ def is_second_look_to_come(state: TraceState) -> bool:
     return state.last is not None and state.last.step == state.second_look and state.pending is None
 
 
-def adopted(state: TraceState, settings: Settings) -> TraceState:
+def adopt_state(state: TraceState, settings: Settings) -> TraceState:
     """Return a restored state for a session with these settings.
 
     If the session only observes a run that was steered before, the decision for the next call is withheld, and a
@@ -158,7 +158,7 @@ def skipped_reason(assessment: Assessment, settings: Settings, *, failed: bool) 
     return "unavailable" if failed or assessment.evaluation is None else None
 
 
-def decided(
+def finish_decision(
     state: TraceState,
     given: StepInput,
     decision: StepDecision,
@@ -186,10 +186,10 @@ def decided(
         decision = _withheld(decision, fitting, rules, dropped, warnings)
     else:
         decision = _shown(state, decision, fitting, rules, dropped, warnings, settings)
-    return remembered(replace(state, calls=state.calls + 1, pending=None, standing_rules=rules), given, decision)
+    return remember_decision(replace(state, calls=state.calls + 1, pending=None, standing_rules=rules), given, decision)
 
 
-def remembered(state: TraceState, given: StepInput, decision: StepDecision) -> tuple[TraceState, StepDecision]:
+def remember_decision(state: TraceState, given: StepInput, decision: StepDecision) -> tuple[TraceState, StepDecision]:
     """Return the state from which the same key gets this decision again, and the decision."""
     keys = state.keys if given.key is None else (*state.keys, digest(given.key))[-KEYS_KEPT:]
     moved = replace(state, keys=keys, last=decision)

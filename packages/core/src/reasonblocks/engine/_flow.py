@@ -8,11 +8,11 @@ from ..requests import Flow
 from ..types import FSMState, Settings, SkippedReason, StepDecision, StepInput, TraceState
 from . import gates, routing
 from ._assess import assess, decision_for, record_assessment
-from ._decide import again, blank, decided, key_of, skipped_reason
-from ._last import stopped, stopped_by_budget
+from ._decide import again, blank, finish_decision, key_of, skipped_reason
+from ._last import stop_before_call, stop_over_budget
 from ._lessons import Lessons, lessons_for, record_tiers, standing_rules
 from ._speak import record_injection, speak
-from .control import next_note, reviewed_all, ruled, verdict
+from .control import apply_stop_rule, next_note, review_injections, verdict
 
 
 def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -23,21 +23,21 @@ def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
     if given.auxiliary:
         return _auxiliary(state, given, settings)
     if settings.disabled:
-        return decided(state, given, blank(state, settings, key_of(given), skipped="disabled"), settings)
+        return finish_decision(state, given, blank(state, settings, key_of(given), skipped="disabled"), settings)
     if state.steps_begun == 0:
         return (yield from _first_call(state, given, settings))
     return (yield from _next_call(state, given, settings))
 
 
-def faulted(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
+def after_fault(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:
     """Return the state and decision after a fault: the counter advances, nothing is assessed, the call is unsteered."""
     moved = replace(state, faults=state.faults + 1)
     if given.auxiliary:
         return _auxiliary(moved, given, settings)
     moved = replace(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
-    if (ended := stopped_by_budget(moved, given, settings)) is not None:
+    if (ended := stop_over_budget(moved, given, settings)) is not None:
         return ended
-    return decided(moved, given, blank(state, settings, key_of(given), skipped="fault"), settings)
+    return finish_decision(moved, given, blank(state, settings, key_of(given), skipped="fault"), settings)
 
 
 def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -49,9 +49,11 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
         "disabled" if not settings.e_traces_enabled else "unavailable" if lessons.failed else None
     )
     decision = replace(blank(state, settings, key_of(given), skipped=skipped), retrieved=lessons.retrieved)
-    told, dropped = yield from reviewed_all(lessons.injections, state, decision, settings)
+    told, dropped = yield from review_injections(lessons.injections, state, decision, settings)
     note = yield from next_note(state, settings)
-    return decided(record_tiers(state, lessons), given, decision, settings, told, lessons.warnings, dropped, note)
+    return finish_decision(
+        record_tiers(state, lessons), given, decision, settings, told, lessons.warnings, dropped, note
+    )
 
 
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -60,10 +62,10 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     after_assessment = record_assessment(state, assessment)
     so_far = decision_for(state, assessment, settings, gate=None, skipped=None, key=key_of(given))
     if assessment.fsm_state is FSMState.END:
-        return decided(after_assessment, given, replace(so_far, skipped_reason="end"), settings)
+        return finish_decision(after_assessment, given, replace(so_far, skipped_reason="end"), settings)
     after_assessment, found = yield from verdict(after_assessment, so_far, settings)
     if found.stop is not None and settings.mode == "steer":
-        return stopped(state, given, assessment, found.stop, settings)
+        return stop_before_call(state, given, assessment, found.stop, settings)
 
     route = routing.route(assessment.fsm_state, settings.routes)
     model = settings.routes[route] if route else given.default_model
@@ -72,10 +74,10 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     e1_open = gates.e1_open(state, assessment.evaluation)  # judged by the steps before this one
     lessons = yield from lessons_for(after_injection, assessment, model, settings, e1_open=e1_open)
     after_retrieval = record_tiers(after_injection, lessons)
-    told, dropped = yield from reviewed_all(lessons.injections, after_assessment, so_far, settings)
+    told, dropped = yield from review_injections(lessons.injections, after_assessment, so_far, settings)
 
     decision = replace(
-        ruled(so_far, found, settings),
+        apply_stop_rule(so_far, found, settings),
         gate_decision=speech.gate,
         skipped_reason=skipped_reason(assessment, settings, failed=speech.failed or lessons.failed),
         route=route,
@@ -84,7 +86,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     injections = (*((speech.injection,) if speech.injection else ()), *told)
     warnings, dropped = speech.warnings + lessons.warnings, speech.dropped + dropped
     note = yield from next_note(after_retrieval, settings)
-    return decided(after_retrieval, given, decision, settings, injections, warnings, dropped, note)
+    return finish_decision(after_retrieval, given, decision, settings, injections, warnings, dropped, note)
 
 
 def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:

@@ -11,9 +11,9 @@ from ..requests import Flow
 from ..types import Doubt, FSMState, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
 from . import gates, routing
 from ._assess import Assessment, assess, decision_for, record_assessment
-from ._decide import SENT_KEPT, blank, decided, key_of, remembered, skipped_reason
+from ._decide import SENT_KEPT, blank, finish_decision, key_of, remember_decision, skipped_reason
 from ._speak import doubts_of, with_injected
-from .control import is_over_budget, next_note, reason_to_stop, reviewed
+from .control import is_over_budget, next_note, reason_to_stop, review_injection
 
 
 def final_flow(
@@ -37,24 +37,22 @@ def final_fault(state: TraceState, settings: Settings) -> tuple[TraceState, Step
     return state, replace(blank(state, settings, None, skipped="fault"), gate_decision="final")
 
 
-def stopped(
+def stop_before_call(
     state: TraceState, given: StepInput, assessment: Assessment, reason: str, settings: Settings
 ) -> tuple[TraceState, StepDecision]:
     """Return the state that stores the final decision of a run ended before its next call, and that decision."""
     decision = replace(_final(state, assessment, settings), key=key_of(given), stop=reason)
-    return remembered(record_assessment(state, assessment), given, decision)
+    return remember_decision(record_assessment(state, assessment), given, decision)
 
 
-def stopped_by_budget(
-    state: TraceState, given: StepInput, settings: Settings
-) -> tuple[TraceState, StepDecision] | None:
+def stop_over_budget(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision] | None:
     """Return the state and final decision if `stop_when` ends a run over its budget after a fault; None otherwise."""
     if settings.stop_when != "over_budget" or settings.mode == "observe" or not is_over_budget(state):
         return None
     if not state.steps_begun or state.current_state is FSMState.END:
         return None
     decision = blank(state, settings, key_of(given), skipped="fault")
-    return remembered(state, given, replace(decision, gate_decision="final", stop="over_budget"))
+    return remember_decision(state, given, replace(decision, gate_decision="final", stop="over_budget"))
 
 
 def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -82,7 +80,7 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
     )
     told = replace(after, second_look=state.calls, sent=())
     note = yield from next_note(told, settings)
-    moved, decision = decided(told, given, decision, settings, look.told, dropped=look.dropped, note=note)
+    moved, decision = finish_decision(told, given, decision, settings, look.told, dropped=look.dropped, note=note)
     if look.told[0] not in decision.injections:  # it does not fit
         return ended, replace(final, dropped=decision.dropped)
     return replace(moved, sent=(*after.sent, *moved.sent)[-SENT_KEPT:]), decision
@@ -121,7 +119,7 @@ def _look(state: TraceState, assessment: Assessment, decision: StepDecision, set
         text = render.monitor_injection(doubt.text) if doubt.monitor in DOUBTING else None
         if text is None:
             continue
-        told = yield from reviewed(text, state, decision, settings)
+        told = yield from review_injection(text, state, decision, settings)
         if told is not None:
             of_type = BY_NAME[doubt.monitor].failure_type
             return _Look(told=(told,), monitor=doubt.monitor, failure_type=of_type, dropped=dropped)

@@ -24,7 +24,7 @@ from ..types import (
 from . import gates
 from ._assess import Assessment
 from ._lessons import ids_of, retrieve, with_shown_patterns
-from .control import reviewed
+from .control import review_injection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def speak(
     injection = render.monitor_injection(speech.text, speech.pattern_ids)
     if injection is None:
         return replace(speech, gate="quiet")
-    told = yield from reviewed(injection, state, so_far, settings)
+    told = yield from review_injection(injection, state, so_far, settings)
     if told is None:
         return replace(speech, gate="quiet", dropped=(injection.source,))
     if gates.is_duplicate(state, told.text):

@@ -44,7 +44,7 @@ def verdict(state: TraceState, decision: StepDecision, settings: Settings) -> Fl
     return state, Verdict(stop=stop, interrupt=new)
 
 
-def ruled(decision: StepDecision, found: Verdict, settings: Settings) -> StepDecision:
+def apply_stop_rule(decision: StepDecision, found: Verdict, settings: Settings) -> StepDecision:
     """Return the decision with the verdict on a run that continues."""
     if found.stop is None and found.interrupt is None:
         return decision
@@ -93,7 +93,7 @@ def is_over_budget(state: TraceState) -> bool:
     return state.token_budget is not None and state.total_tokens > state.token_budget
 
 
-def reviewed(
+def review_injection(
     injection: Injection, state: TraceState, decision: StepDecision, settings: Settings
 ) -> Flow[Injection | None]:
     """Return the injection that the user's `on_injection` returns, or None if it drops it."""
@@ -102,7 +102,7 @@ def reviewed(
     return (yield from ask(Review(injection=injection, state=state, decision=decision)))
 
 
-def reviewed_all(
+def review_injections(
     injections: Iterable[Injection], state: TraceState, decision: StepDecision, settings: Settings
 ) -> Flow[tuple[tuple[Injection, ...], tuple[Source, ...]]]:
     """Return the injections that `on_injection` returns, and the sources of the dropped ones."""
@@ -111,7 +111,7 @@ def reviewed_all(
     kept: list[Injection] = []
     dropped: list[Source] = []
     for injection in injections:
-        left = yield from reviewed(injection, state, decision, settings)
+        left = yield from review_injection(injection, state, decision, settings)
         if left is None:
             dropped.append(injection.source)
         else:

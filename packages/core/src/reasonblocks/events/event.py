@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from ..exceptions import EventError
 from ..types import JSON, Doubt, RunInfo, Step, StepLogEntry, ToolCall, ToolResult
 from ..util.codec import MISSING, Codec, Unreadable
-from ..util.json import MAX_ITEMS, canonical, mended, retrieved_json, storable_json
+from ..util.json import MAX_ITEMS, canonical, replace_surrogates, retrieved_json, storable_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +249,7 @@ def _arguments(text: str) -> JSON:
         return {}
     with suppress(ValueError, RecursionError):
         value: JSON = json.loads(text)
-        return mended(value) if "\\u" in text else value
+        return replace_surrogates(value) if "\\u" in text else value
     return {"input": text}
 
 
@@ -268,7 +268,9 @@ def entry_of(event: StepEvent) -> StepLogEntry:
     """
     own = ((name, getattr(event, name)) for name in _OWN_FIELDS)
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in own}
-    given: Any = mended({**_UNKNOWN, **event.metadata, **plain, "step": event.step_index, "model_id": event.step_model})
+    given: Any = replace_surrogates(
+        {**_UNKNOWN, **event.metadata, **plain, "step": event.step_index, "model_id": event.step_model}
+    )
     while True:
         try:
             return _ENTRY.read(given)

@@ -35,7 +35,7 @@ def checked_codebase(org_id: object, codebase_id: object) -> Codebase:
     return Codebase(org_id=_id("org_id", org_id), codebase_id=_id("codebase_id", codebase_id))
 
 
-def checked(finding: FindingT) -> FindingT:
+def check_finding(finding: FindingT) -> FindingT:
     """Return the finding with plain values if it is valid. Raises `ConfigError` with the field and the rule."""
     content = _text("content", finding.content, CONTENT_CHARS)
     if not content.strip():

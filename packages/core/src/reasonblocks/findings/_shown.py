@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..render.sanitise import sanitise
 from ..types import RecalledFinding
-from ..util.folding import folded
+from ..util.folding import fold
 from ..util.text import collapse
 from ._check import PATH_CHARS
 
@@ -82,4 +82,4 @@ def _header(number: int, finding: RecalledFinding, missing: int) -> str:
 def _field(text: str) -> str:
     """Return a value of a header as one line, without what could close its quotes or, with the next, make a tag."""
     text = collapse(sanitise(text[:PATH_CHARS])).replace('"', "'")
-    return _UNSAFE.sub("'", text) if {*"<>"} & {*folded(text)} else text
+    return _UNSAFE.sub("'", text) if {*"<>"} & {*fold(text)} else text

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from ..exceptions import ConfigError, ExtraMissing
-from ..findings import checked, checked_path
+from ..findings import check_finding, checked_path
 from ..types import Finding
-from ..util.secret import described
+from ..util.secret import describe_key
 from ..util.text import preview
 
 FIELDS = ("content", "file_path", "finding_type", "metadata")
@@ -73,7 +73,7 @@ class Cleaner:
 
     def _valid(self, finding: Finding) -> Finding:
         try:
-            return checked(finding)
+            return check_finding(finding)
         except ConfigError as exc:
             raise self._safe(exc, getattr(finding, exc.name, None)) from None
 
@@ -81,11 +81,11 @@ class Cleaner:
         """Return the error with its value masked, or described if it may be too long for masking all of it."""
         if isinstance(given, str) and error.name != "content" and len(given) <= SHOWN:
             return ConfigError(error.name, preview(self._masked(given), SHOWN), error.rule)
-        return ConfigError(error.name, described(given), error.rule)
+        return ConfigError(error.name, describe_key(given), error.rule)
 
 
 def texts(name: str, given: object) -> list[Any]:
     """Return the items of an argument. Raises `ConfigError` for a single text, whose items would be its characters."""
     if isinstance(given, (str, bytes, Mapping, os.PathLike)) or not isinstance(given, Iterable):
-        raise ConfigError(name, described(given), "must be a list")
+        raise ConfigError(name, describe_key(given), "must be a list")
     return list(given)

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from ..types import JSON
-from ..util.json import mended
+from ..util.json import replace_surrogates
 
 MAX_COPIED = 100
 """Levels of a value that `plain` copies, far below Python's recursion limit; anything deeper is shared."""
@@ -49,7 +49,7 @@ def parsed_arguments(given: Any) -> JSON:
     if isinstance(given, str):
         with suppress(ValueError, RecursionError):
             if isinstance(read := json.loads(given), dict):
-                return mended(read) if "\\u" in given else read
+                return replace_surrogates(read) if "\\u" in given else read
         return {"input": given}
     return plain(given) if isinstance(given, Mapping) else {"input": plain(given)}
 

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, TypeGuard
 from urllib.parse import unquote_to_bytes
 
 from ..types import JSON
-from ..util.text import bounded
+from ..util.text import cut_with_hash
 from . import MAX_COPIED, get, plain
 
 Part: TypeAlias = Any
@@ -223,7 +223,7 @@ class _File:
     def name(self) -> str:
         if self.contents is None and not self.reference.startswith("data:"):
             kind = _kind(self.kind, self.media_type, is_pdf=self.reference.lower().endswith(".pdf"))
-            return f"[{kind} {bounded(self.reference, REFERENCE_BYTES)}]" if self.reference else f"[{kind}]"
+            return f"[{kind} {cut_with_hash(self.reference, REFERENCE_BYTES)}]" if self.reference else f"[{kind}]"
         media_type, contents = _decoded(self.reference if self.contents is None else self.contents)
         kind = _kind(self.kind, self.media_type or media_type, is_pdf=contents.startswith(b"%PDF-"))
         return f"[{kind} sha256:{sha256(contents).hexdigest()[:HASH_CHARS]}]"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from ..util.folding import folded
+from ..util.folding import fold
 
 LONGEST = 200
 """Characters of a name that are read."""
@@ -149,7 +149,7 @@ def hides_act(name: str) -> bool:
 
 def words_of(name: str) -> list[str]:
     """Return the words of a name in any case style, and its numbers, folded."""
-    return _WORD.findall(folded(_parted(name[:LONGEST])))
+    return _WORD.findall(fold(_parted(name[:LONGEST])))
 
 
 def _parted(name: str) -> str:
@@ -166,9 +166,9 @@ def _parted(name: str) -> str:
 def _readings(name: str) -> Iterator[list[str]]:
     """Yield the words of a name as they may be read: by its case or without it, and with digits for letters."""
     yield words_of(name)
-    plain = folded(name)
+    plain = fold(name)
     yield _WORD.findall(plain)
-    for text in (plain, folded(_parted(name))):
+    for text in (plain, fold(_parted(name))):
         runs = _RUN.findall(text)
         if any(not run.isalpha() and not run.isdigit() for run in runs):
             for table in _LEET:
@@ -211,7 +211,7 @@ def speaks(name: str) -> bool:
         return True
     functions = 0
     for segment in _SEGMENT.split(_parted(_EXTENSION.sub("", name[:LONGEST]))):
-        words = [run for run in _RUN.findall(folded(segment)) if run.isalpha()]  # no words are in ids
+        words = [run for run in _RUN.findall(fold(segment)) if run.isalpha()]  # no words are in ids
         found = sum(word in FUNCTION_WORDS for word in words)
         functions += found
         if len(words) > MOST_WORDS or (found > MOST_FUNCTION_WORDS and len(words) > FEW_WORDS):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..types import JSON, ToolCall
-from ..util.text import cut, size
+from ..util.text import cut_to_bytes, size
 
 CALL, CALL_BYTES = 100, 124
 """Characters of a call in a text, and bytes in JSON."""
@@ -46,7 +46,7 @@ def call_line(calls: Sequence[ToolCall]) -> str:
     while size(shown) > CALL_BYTES and limit > SHORTEST:  # shortened anew, so that its quotes stay closed
         limit -= 8
         shown = _call(calls[0], limit)
-    return shown if size(shown) <= CALL_BYTES else f"{cut(shown, CALL_BYTES - len(_ENDING) - 3)}{_ENDING}"
+    return shown if size(shown) <= CALL_BYTES else f"{cut_to_bytes(shown, CALL_BYTES - len(_ENDING) - 3)}{_ENDING}"
 
 
 def _calls(calls: Sequence[ToolCall]) -> str:

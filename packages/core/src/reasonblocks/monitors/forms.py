@@ -100,7 +100,7 @@ def with_use(uses: Sequence[Use], kind: int, form: Form, member: str, index: int
     return [*left, Use(kind, form, index, most, (*marks, _mark(member))[-MAX_TAKEN:])][-MAX_FORMS:]
 
 
-def taken_by(call: ToolCall, members: Sequence[str]) -> tuple[Form, str] | None:
+def form_of_call(call: ToolCall, members: Sequence[str]) -> tuple[Form, str] | None:
     """Return the form of a call and the member of a list that it takes; None if it takes none or two, or is no form."""
     given = call.arguments
     if not isinstance(given, (dict, Mapping)):

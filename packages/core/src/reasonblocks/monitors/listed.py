@@ -54,7 +54,7 @@ def lists_in(text: str, *, quoted: bool) -> Iterator[tuple[str, list[str]]]:
     yield from _lines(text.split("\n"), inline=short)
 
 
-def labelled_in(text: str) -> Iterator[tuple[str, str]]:
+def labelled_names(text: str) -> Iterator[tuple[str, str]]:
     """Yield the name after each label, as in "Doors: attic.": a list of one, if longer lists have the same label."""
     if len(text) <= SHORT:
         for label, name in _LABELLED.findall(text):

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..account.calls import NAME_HEAD, is_shell
 from ..types import ToolCall
-from ..util.folding import folded
+from ..util.folding import fold
 from .acting import acts, hides_act, speaks, words_of
 from .roles import trust_of
 
@@ -132,7 +132,7 @@ def may_offer(value: str) -> bool:
     """
     if not 1 < len(value) <= LONGEST_NAME or not value.isprintable() or _VALUE.fullmatch(value) is None:
         return False
-    plain = folded(value)
+    plain = fold(value)
     if not plain.isascii() or not (any(map(str.isalpha, value)) or _NUMBER.fullmatch(value)):
         return False
     if _ADDRESS.search(plain) or _is_host(plain):

@@ -126,7 +126,7 @@ def share_of(reached: int, needless: int, rung: Rung) -> float:
     return (needless + PRIOR_WEIGHT * rung.prior) / (reached + PRIOR_WEIGHT)
 
 
-def learned(counts: Sequence[tuple[int, int]]) -> Rung | None:
+def learn_rung(counts: Sequence[tuple[int, int]]) -> Rung | None:
     """Return the least patient rung whose share of needless texts is at most the goal; None to be silent.
 
     `counts` has (reached, needless) of all runs of the agent, one pair for each rung. With too few counts the rung is

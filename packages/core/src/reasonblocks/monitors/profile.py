@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from ..types import JSON, Patience, TraceState
-from .patience import DEFAULT, MIN_STRETCHES, RUNGS, learned
+from .patience import DEFAULT, MIN_STRETCHES, RUNGS, learn_rung
 
 MAX_RUNS = 200
 """Newest runs of an agent that are kept."""
@@ -70,7 +70,7 @@ def patience_of(runs: Sequence[Summary], run_id: str = "", explore: float = 0.0)
         return Patience(rung=DEFAULT.name, checks=checks)
     if explore and int.from_bytes(sha256(run_id.encode()).digest()[:8], "big") < explore * 2**64:
         return Patience(rung="", name=f"{EXPLORES} {len(runs)} runs", checks=checks)
-    rung = learned(totals)
+    rung = learn_rung(totals)
     name = f"own: {rung.name if rung else 'silent'}, {len(runs)} runs"
     return Patience(rung=rung.name if rung else "", name=name, checks=checks)
 
@@ -80,6 +80,6 @@ def explores(patience: Patience) -> bool:
     return patience.name.startswith(EXPLORES)
 
 
-def given_patience(rung: str) -> Patience:
+def parse_patience(rung: str) -> Patience:
     """Return the patience of the option `patience`."""
     return Patience(rung=rung, name=f"patience: {rung}")

@@ -15,7 +15,7 @@ OWN_MEMORY = "_untried"
 
 def gather(step: Step, index: int, account: Account, memory: JSON, tool_roles: Mapping[str, str]) -> JSON:
     """Return the memory after this step; `account` is that with this step."""
-    before = seen.seen_in(table(memory).get("seen"))
+    before = seen.parse_seen(table(memory).get("seen"))
     now = seen.gather(step, index, before, tool_roles)
     lists = untried.gather(step, index, account, memory, tool_roles)
     return {**table(lists), "seen": now.stored} if any(now) else lists

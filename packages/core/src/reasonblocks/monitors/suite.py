@@ -15,7 +15,7 @@ from .claims import doubts_of
 from .patience import is_reached, rung_in_use
 from .profile import explores
 from .sightings import OWN_MEMORY
-from .told import TEXTS, Told, custom_text, told_of
+from .told import TEXTS, Told, custom_text, text_about
 
 LETTERS: Mapping[str, str] = {"semantic_loop": "ABbCc", "cyclic_compression": "aDd"}
 """The dead steps of each loop monitor; in lower case those that only looked at something."""
@@ -134,7 +134,7 @@ def _spoken(name: str, quiet: Evaluation, request: Evaluate, settings: SuiteSett
     if name in LETTERS:
         if not is_told(account, request.patience):
             return None
-        told = told_of(request.step, index, account, nth, request.memories.get(OWN_MEMORY), settings.tool_roles)
+        told = text_about(request.step, index, account, nth, request.memories.get(OWN_MEMORY), settings.tool_roles)
         path = "patience"
     else:
         steps = next(steps for one, _, _, steps in request.observed if one == name) or (index,)

@@ -15,7 +15,7 @@ from .excerpts import call_line, plain, quoted
 from .forms import Form
 from .hints import hint_of
 from .hints.moment import Moment
-from .hints.seen import seen_in
+from .hints.seen import parse_seen
 from .memory import table
 from .roles import looks_up
 from .untried import Alternatives
@@ -40,14 +40,14 @@ class Told(NamedTuple):
         return f"{self.fact} {self.hint}".strip()
 
 
-def told_of(step: Step, index: int, account: Account, nth: int, sightings: JSON, roles: Mapping[str, str]) -> Told:
+def text_about(step: Step, index: int, account: Account, nth: int, sightings: JSON, roles: Mapping[str, str]) -> Told:
     """Return the text about the newest step, the `nth` of its monitor (1 to 3); an empty one if nothing can be said."""
     now = [action for action in account.actions if action.step == index]
     calls = ends(step.tool_calls, MAX_CALLS)
     if not now or not (calls or step.tool_results):
         return Told()
     call = calls[-1] if calls else ToolCall(id="", name="")
-    seen = seen_in(table(sightings).get("seen"))
+    seen = parse_seen(table(sightings).get("seen"))
     moment = Moment(step=step, index=index, account=account, now=now[-1], call=call, seen=seen, roles=roles)
     fact = _due(calls, account) or _fact(call, now[-1], index, account) if calls else _no_call(now[-1], index, account)
     if not fact:

@@ -17,8 +17,8 @@ from ..account.sameness import hash_of
 from ..types import JSON, Account, Step, ToolCall
 from ..util.json import MAX_INT, storable
 from .excerpts import call_line
-from .forms import Form, Use, taken_by, with_use
-from .listed import LONGEST_LIST, labelled_in, lists_in
+from .forms import Form, Use, form_of_call, with_use
+from .listed import LONGEST_LIST, labelled_names, lists_in
 from .memory import count, table
 from .offers import LONGEST_NAME, changes_nothing, may_offer, may_show, may_take
 from .roles import trust_of
@@ -282,7 +282,7 @@ def _taken(
         if may_take(call, one.source, tool_roles):
             kinds.setdefault(one.kind, []).extend(one.members)
     for kind, members in kinds.items():
-        found = taken_by(call, members)
+        found = form_of_call(call, members)
         if found is not None:
             form, member = found
             uses = with_use(uses, kind, form, member, index, strict=not changes_nothing(call, tool_roles))
@@ -310,7 +310,7 @@ def _shown(
             continue
         program = command_of(call).lstrip().partition(" ")[0] if shell else ""
         found = lists_in(result.output, quoted=trust == "full" or changes_nothing(call, tool_roles))
-        alone = [(label, [name]) for label, name in labelled_in(result.output)] if known else ()
+        alone = [(label, [name]) for label, name in labelled_names(result.output)] if known else ()
         for label, names in chain(found, alone):
             members, place = _offered(names), hash_of(f"{call.name} {program} {label}")
             room -= sum(map(len, members))

@@ -28,7 +28,7 @@ from ..util.files import profiles_path, store_path
 from ..util.secret import Secret
 from ..util.text import size, whole
 from . import Options, StandingRules
-from .server import Server, evaluated_by, refuse_embedder, server_of
+from .server import Server, refuse_embedder, server_of, with_server_evaluator
 from .values import (
     api_key_of,
     budget,
@@ -181,7 +181,7 @@ def configure(options: Options, environ: Mapping[str, str]) -> Config:
     )
     return Config(
         settings=settings,
-        backends=evaluated_by(server, backends, weights, options.tool_roles),
+        backends=with_server_evaluator(server, backends, weights, options.tool_roles),
         owns_store=options.pattern_store is None,
         project_id=text("project_id", options.project_id),
         sinks=all_sinks(sinks_of(options.sinks), server, store, disabled=disabled),

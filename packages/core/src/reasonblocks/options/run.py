@@ -21,7 +21,7 @@ from ..types import AdapterCaps, Mode, Placement, RunInfo, RunKeywords, RunOptio
 from ..types.run import SessionKeywords
 from ..types.steering import Condition
 from ..util.json import JSON, is_number
-from ..util.text import bounded, whole
+from ..util.text import cut_with_hash, whole
 from .config import Config, profile_of
 from .values import choice, json_by_name, optional_text
 
@@ -111,7 +111,7 @@ def current_traceparent() -> str | None:
 
 def bounded_id(run_id: str) -> str:
     """Return the id that a run has; a longer one ends in its hash."""
-    return bounded(run_id, ID_BYTES)
+    return cut_with_hash(run_id, ID_BYTES)
 
 
 def settings_of(
@@ -236,13 +236,13 @@ def check_experiment(options: RunOptions) -> None:
 
 
 def _check_id(name: str, value: object) -> None:
-    usable = isinstance(value, str) and value and whole(value) == value and bounded(value, ID_BYTES) == value
+    usable = isinstance(value, str) and value and whole(value) == value and cut_with_hash(value, ID_BYTES) == value
     if value is not None and not usable:
         rule = f"must be a string of 1 to {ID_BYTES} bytes without unpaired surrogates"
         raise ConfigError(name, value, rule)
 
 
-def assigned(
+def assign_arm(
     options: RunOptions, settings: Settings, run_id: str, caller: Assignment | None
 ) -> tuple[RunOptions, Assignment | None]:
     """Return a run's options with its mode and metadata, and its assignment, or None outside an experiment.
@@ -268,7 +268,7 @@ def _assignment(options: RunOptions, run_id: str, caller: Assignment | None) -> 
     return Assignment(experiment_id=options.experiment_id, unit_id=options.unit_id or run_id, on_fraction=share)
 
 
-def kept_id(snapshot: Mapping[str, Any] | None) -> str | None:
+def id_of_snapshot(snapshot: Mapping[str, Any] | None) -> str | None:
     """Return the id of the run that a snapshot continues."""
     found = snapshot.get("trace_id") if isinstance(snapshot, Mapping) else None
     return found if isinstance(found, str) and found else None

@@ -97,7 +97,7 @@ def refuse_embedder(embedder: Embedder | None) -> None:
         )
 
 
-def evaluated_by(
+def with_server_evaluator(
     server: Server | None,
     backends: Backends,
     weights: Mapping[str, float],

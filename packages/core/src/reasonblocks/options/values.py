@@ -13,7 +13,7 @@ from ..exceptions import ConfigError
 from ..types import Transition
 from ..types.steering import Condition
 from ..util.json import MAX_INT, is_number
-from ..util.secret import KEY_RULE, Secret, described, is_key
+from ..util.secret import KEY_RULE, Secret, describe_key, is_key
 
 T = TypeVar("T")
 ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
@@ -103,7 +103,7 @@ def api_key_of(value: object, environ: Mapping[str, str]) -> Secret | None:
         if value is None:
             return None
     if not isinstance(value, str) or not is_key(value):
-        raise ConfigError(name, described(value), KEY_RULE)
+        raise ConfigError(name, describe_key(value), KEY_RULE)
     return Secret(value)
 
 

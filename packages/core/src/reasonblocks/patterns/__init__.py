@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._check import EXEMPLAR_CHARS, EXEMPLARS, NAME_BYTES, checked, exemplars
-from ._json import COUNTED, content_of, pattern_json, pattern_of, revised
+from ._check import EXEMPLAR_CHARS, EXEMPLARS, NAME_BYTES, check_pattern, exemplars
+from ._json import COUNTED, content_of, pattern_json, pattern_of, revise_pattern
 from ._rank import Curve, SimilarityCurves, best, fits, gate, helpful, helps, place, standing, visible
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "Curve",
     "SimilarityCurves",
     "best",
-    "checked",
+    "check_pattern",
     "content_of",
     "exemplars",
     "fits",
@@ -24,7 +24,7 @@ __all__ = [
     "pattern_json",
     "pattern_of",
     "place",
-    "revised",
+    "revise_pattern",
     "standing",
     "visible",
 ]

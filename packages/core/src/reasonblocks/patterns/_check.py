@@ -27,7 +27,7 @@ MATCHED: Mapping[Tier, tuple[str, ...]] = {
 """The path to the field that is matched if a pattern has no exemplars."""
 
 
-def checked(pattern: Pattern) -> Pattern:
+def check_pattern(pattern: Pattern) -> Pattern:
     """Return the pattern if it is valid. Raises `ConfigError` with the pattern's id, field, value and the rule."""
     name: object = pattern.id
     if not isinstance(name, str) or not name.strip() or not _is_name(name):

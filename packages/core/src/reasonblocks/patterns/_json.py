@@ -8,7 +8,7 @@ from typing import Any
 
 from ..exceptions import ConfigError
 from ..types import JSON, Pattern
-from ._check import checked
+from ._check import check_pattern
 
 _FIELDS = {field.name: field for field in fields(Pattern)}
 _DEFAULTS = {
@@ -57,7 +57,7 @@ def pattern_of(given: Mapping[str, Any]) -> Pattern:
         if name not in given:
             raise ConfigError(f"pattern: {name}", None, "is missing")
     values: dict[str, Any] = {name: tuple(value) if name in _LISTS else value for name, value in given.items()}
-    return checked(Pattern(**values))
+    return check_pattern(Pattern(**values))
 
 
 def _plain(value: Any) -> JSON:
@@ -73,7 +73,7 @@ COUNTED = ("retrieved", "injected", "recovered", "not_recovered")
 """The keys of `stats`, in the order of a run."""
 
 
-def revised(given: Pattern, stored: Pattern | None, now: str) -> Pattern:
+def revise_pattern(given: Pattern, stored: Pattern | None, now: str) -> Pattern:
     """Return the pattern to store when `given` is added over `stored` at `now`, an ISO time.
 
     If the content changed, the revision is bumped and old counts are dropped, because they measured other wording.

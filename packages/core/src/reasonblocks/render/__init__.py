@@ -8,7 +8,7 @@ from __future__ import annotations
 from .guidance import FRAME
 from .placement import (
     count_breakpoints,
-    defused,
+    defuse_frames,
     has_tail,
     place,
     steered_request,
@@ -20,7 +20,7 @@ from .placement import (
 __all__ = [
     "FRAME",
     "count_breakpoints",
-    "defused",
+    "defuse_frames",
     "has_tail",
     "place",
     "steered_request",

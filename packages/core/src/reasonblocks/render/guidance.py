@@ -114,7 +114,7 @@ def note_injection(text: str) -> Injection | None:
     return Injection(source="OperatorInjection", text=_cut(f"{OPERATOR} {shown}")) if shown else None
 
 
-def reworded(injection: Injection, text: str) -> Injection | None:
+def with_text(injection: Injection, text: str) -> Injection | None:
     """Return the injection with another text; None if nothing of it is left to show."""
     if text == injection.text:
         return injection

@@ -119,7 +119,7 @@ def with_message(messages: Sequence[T], guidance: str) -> list[T | Block]:
     if joined is not None:
         return joined
     if has_tail(messages):  # an answer stays as it is: its thinking may be signed
-        messages = [*messages[:-1], *map(defused, messages[-1:])]
+        messages = [*messages[:-1], *map(defuse_frames, messages[-1:])]
     of_gemini = isinstance(last, Mapping) and "parts" in last
     return [*messages, {"role": "user", **({"parts": [{"text": guidance}]} if of_gemini else {"content": guidance})}]
 
@@ -129,7 +129,7 @@ def with_guidance(content: ContentT, guidance: str, kind: str = "text") -> Conte
 
     `kind` is the type of the added block. Text that looks like our frame loses its brackets.
     """
-    given: Any = defused(content)
+    given: Any = defuse_frames(content)
     if given is None or isinstance(given, str):
         given = "\n\n".join(filter(None, (given, guidance)))
     else:
@@ -138,16 +138,16 @@ def with_guidance(content: ContentT, guidance: str, kind: str = "text") -> Conte
     return joined
 
 
-def defused(content: ContentT) -> ContentT:
+def defuse_frames(content: ContentT) -> ContentT:
     """Return a message, or its content, without the brackets of text that looks like our frame."""
     given: Any = content
     if isinstance(given, str):
         given = defuse(given)
     elif isinstance(given, Mapping):
         is_text = given.get("type") == "text"  # a document's source, then
-        given = {name: part if name in _DATA and not is_text else defused(part) for name, part in given.items()}
+        given = {name: part if name in _DATA and not is_text else defuse_frames(part) for name, part in given.items()}
     elif isinstance(given, (list, tuple)):
-        given = [defused(part) for part in given]
+        given = [defuse_frames(part) for part in given]
     plain: ContentT = given
     return plain
 
@@ -191,11 +191,13 @@ def _with_part(parts: Sequence[Any], guidance: str) -> list[Any]:
     """Return the parts with guidance: a turn of functions' responses takes no part of another kind."""
     name, field = _last_part(parts) or ("", "")
     if not name:
-        return [*defused(list(parts)), {"text": guidance}]
+        return [*defuse_frames(list(parts)), {"text": guidance}]
     given = parts[-1][name]
-    response = {key: defused(value) for key, value in given["response"].items()}  # a field of any name may be text
+    response = {
+        key: defuse_frames(value) for key, value in given["response"].items()
+    }  # a field of any name may be text
     told = {**given, "response": {**response, field: with_guidance(given["response"][field], guidance)}}
-    return [*defused(list(parts[:-1])), {**parts[-1], name: told}]
+    return [*defuse_frames(list(parts[:-1])), {**parts[-1], name: told}]
 
 
 def count_breakpoints(part: object) -> int:

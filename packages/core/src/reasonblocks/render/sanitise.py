@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..util.folding import folded, origins, places, visible
+from ..util.folding import fold, origins, places, visible
 
 OPENING = "<[({"
 """The characters with which every token begins."""
@@ -123,7 +123,7 @@ def sanitise(text: str) -> str:
     """
     plain = visible(text[:LONGEST].replace("\r\n", "\n").replace("\r", "\n"))
     for _ in range(MAX_PASSES):
-        spans = _spans(folded(plain))
+        spans = _spans(fold(plain))
         if not spans:
             return plain.strip()
         plain = _without(plain, spans, origins(plain))
@@ -155,7 +155,7 @@ def defuse(text: str) -> str:
 
     Everything else is unchanged, since it is what a tool returned or a user wrote.
     """
-    spans = [match.span() for match in _forged.finditer(folded(text))]
+    spans = [match.span() for match in _forged.finditer(fold(text))]
     if not spans:
         return text
     edges, kept, at = places(text, [edge for span in spans for edge in span]), list[str](), 0

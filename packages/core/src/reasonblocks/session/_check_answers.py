@@ -10,11 +10,11 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
-from ..concurrency.workers import contained
+from ..concurrency.workers import contain_faults
 from ..exceptions import BadAnswer
 from ..patterns import NAME_BYTES
 from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Mailbox, Monitor, PatternStore, SpeakingMonitor
-from ..render.guidance import FIELDS, reworded
+from ..render.guidance import FIELDS, with_text
 from ..render.sanitise import sanitise
 from ..requests import Advance, Check, Collect, Evaluate, Observe, Retrieve, Review, Say, Score
 from ..types import (
@@ -93,7 +93,7 @@ def review_of(review: Callable[[Injection, RunView], object], request: Review, v
     text = answer.text if isinstance(answer, Injection) else answer
     if not isinstance(text, str):
         raise BadAnswer("on_injection", answer, "must return an Injection, its text, or None to drop it")
-    return reworded(request.injection, whole(text))
+    return with_text(request.injection, whole(text))
 
 
 def reason_of_condition(condition: Callable[[RunView], object], request: Check, view: RunView) -> str | None:
@@ -203,7 +203,7 @@ def _read(given: ETrace) -> ETrace:
     if type(pattern.fields) is dict and all(type(text) is str for text in pattern.fields.values()):
         return given
     try:
-        with contained(STORE):
+        with contain_faults(STORE):
             read = {field: pattern.fields[field] for field in FIELDS[pattern.tier] if field in pattern.fields}
     except BadAnswer:
         raise

@@ -12,7 +12,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..concurrency.breaker import Breaker
-from ..concurrency.workers import NOT_ITS_OWN, Workers, contained
+from ..concurrency.workers import NOT_ITS_OWN, Workers, contain_faults
 from ..exceptions import BadAnswer, DeadlineExceeded
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class BoundedCall:
         if not in_time:
             raise self._missed(future, seconds, turn)
         self._breaker.answered(turn)
-        with contained(self.name):
+        with contain_faults(self.name):
             return waited.result()
 
     def _may_start(self, seconds: float) -> int:

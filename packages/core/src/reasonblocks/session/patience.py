@@ -11,7 +11,7 @@ from ..concurrency.workers import Workers
 from ..exceptions import Unavailable
 from ..monitors.profile import Summary, explores, patience_of, summary_of
 from ..types import Patience, RunInfo, TraceState
-from ..util.text import bounded, digest
+from ..util.text import cut_with_hash, digest
 from .bounded_call import BoundedCall
 from .drive import Call, SteeringFlow
 from .guard import Faults
@@ -96,4 +96,4 @@ class Learned:
 
 def agent_of(run: RunInfo) -> Agent:
     """Return the key of the profile that a run belongs to."""
-    return bounded(run.org_id, NAME_BYTES), bounded(run.agent_name, NAME_BYTES), run.task_profile
+    return cut_with_hash(run.org_id, NAME_BYTES), cut_with_hash(run.agent_name, NAME_BYTES), run.task_profile

@@ -14,8 +14,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..engine import (
-    adopted,
-    faulted,
+    adopt_state,
+    after_fault,
     final_fault,
     final_flow,
     in_system,
@@ -28,7 +28,7 @@ from ..engine import (
     without_guidance,
 )
 from ..exceptions import ConfigError, ProtocolError, RunStopped
-from ..monitors.profile import given_patience
+from ..monitors.profile import parse_patience
 from ..render.placement import NO_TAIL
 from ..requests import Flow
 from ..types import (
@@ -101,7 +101,7 @@ class SteeringSession:
         self._owner = owner  # the client lives as long as its runs: its sinks are flushed at exit
         self._faults = Faults(f"run {run.run_id!r}", strict=strict)
         self._events = RunEvents(run.run_id, telemetry, self._faults)
-        patience = given_patience(settings.patience) if settings.patience is not None else Patience()
+        patience = parse_patience(settings.patience) if settings.patience is not None else Patience()
         self._log, self._memo = StepLog(patience.name, self._events), Memo()
         self._failure: str | None = None
         self._paused = False
@@ -415,7 +415,7 @@ class SteeringSession:
             mistake = ProtocolError("a run takes one step at a time: end it, then begin")
             self._faults.report("two steps at once", mistake)
         before = self._state
-        state, decision = step.result or faulted(before, given, self._settings)
+        state, decision = step.result or after_fault(before, given, self._settings)
         if decision.replayed:
             self._repeat(decision, given)
             return decision
@@ -504,7 +504,7 @@ class SteeringSession:
             self._events.finish(outcome, doubts)
 
     def _restore(self, state: TraceState) -> None:
-        self._state = state = adopted(state, self._settings)
+        self._state = state = adopt_state(state, self._settings)
         if state.no_tail and self._settings.placement in ("tail", "message"):
             self._settings = replace(self._settings, placement="system")
         self._log.rewind(state.calls)

@@ -13,7 +13,7 @@ from math import inf
 
 from ..concurrency.forks import on_fork
 from ..concurrency.interrupts import Condition
-from ..concurrency.workers import contained
+from ..concurrency.workers import contain_faults
 from ..events import Event, StepEvent
 from ..exceptions import BadAnswer, Refused, Unavailable
 from ..ports import BatchSink, TelemetrySink
@@ -203,14 +203,14 @@ class SinkQueue:
         return partial(self._offer, self._batch, [self._queue.popleft() for _ in range(self._busy)])
 
     def _deliver(self, queued: QueuedEvent) -> None:
-        with self._faults.guard(f"sink {self._name}"), contained("a sink"):
+        with self._faults.guard(f"sink {self._name}"), contain_faults("a sink"):
             self._sink.emit(queued.redacted())
 
     def _offer(self, sink: BatchSink, batch: list[QueuedEvent]) -> None:
         lost = len(batch)
         with self._faults.guard(f"sink {self._name}"):
             try:
-                with contained("a sink"):
+                with contain_faults("a sink"):
                     taken = self._number(sink.emit_many([queued.redacted() for queued in batch], self._seconds), batch)
             except Unavailable as exc:
                 self._faults.say("unavailable", f"sink {self._name}: {exc}; its events wait (logged once per client)")
@@ -254,7 +254,7 @@ class SinkQueue:
 
     def _close(self) -> None:
         self._say_dropped()
-        with self._faults.guard(f"closing sink {self._name}"), contained("a sink"):
+        with self._faults.guard(f"closing sink {self._name}"), contain_faults("a sink"):
             self._sink.close()
         with self._wake:
             self._closing, self._is_closed, self._stopped, self._ends = False, not self._queue, True, inf

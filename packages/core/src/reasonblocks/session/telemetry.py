@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..concurrency.forks import on_fork
-from ..concurrency.workers import Workers, contained
+from ..concurrency.workers import Workers, contain_faults
 from ..events import Event, RunFinish, RunStart, StepEvent, step_event
 from ..events.event import plain_arguments
 from ..exceptions import BadAnswer
@@ -80,7 +80,7 @@ class Redactor:
         return [self._within(item, names=names) for item in value] if isinstance(value, Sequence) else value
 
     def _text(self, text: str) -> str:
-        with self._faults.guard("redact"), contained("redact"):
+        with self._faults.guard("redact"), contain_faults("redact"):
             redacted: object = self._redact(text) if self._redact is not None else text
             if isinstance(redacted, str):
                 return redacted

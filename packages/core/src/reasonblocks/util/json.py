@@ -91,14 +91,14 @@ def storable(value: object, most: int = MAX_CHARS) -> JSON:
     return _Copy(most).of(value, 0)
 
 
-def mended(value: JSON) -> JSON:
+def replace_surrogates(value: JSON) -> JSON:
     """Return the value without halves of surrogate pairs (texts cut inside an emoji), which UTF-8 cannot encode."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [mended(item) for item in value]
+        return [replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {str(mended(key)): mended(item) for key, item in value.items()}
+        return {str(replace_surrogates(key)): replace_surrogates(item) for key, item in value.items()}
     return value
 
 

@@ -29,7 +29,7 @@ def is_key(value: object) -> bool:
     return isinstance(value, str) and value != "" and value.isascii() and value.isprintable()
 
 
-def described(value: object) -> str:
+def describe_key(value: object) -> str:
     """Return the text that an error shows instead of a key."""
     return f"{len(value)} characters" if isinstance(value, str) else f"a value of type {type(value).__name__}"
 
@@ -37,7 +37,7 @@ def described(value: object) -> str:
 def shown_url(url: object) -> str:
     """Return the URL without user, password, query and fragment."""
     if not isinstance(url, str):
-        return described(url)
+        return describe_key(url)
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -47,7 +47,7 @@ def shown_url(url: object) -> str:
     return f"{parts.scheme}://{host}{parts.path}{hidden}" if host else f"{len(url)} characters that are no URL"
 
 
-def masked(secret: Secret) -> str:
+def mask_key(secret: Secret) -> str:
     """Return what identifies a key and opens nothing: the id of a key `rbk_<id>_<secret>`, else only its length."""
     text = secret.reveal()
     parts = text.split("_", 2)

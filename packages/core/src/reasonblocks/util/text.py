@@ -58,7 +58,7 @@ def size(text: str) -> int:
     return len(encode_basestring(text).encode("utf-8", "replace")) - 2
 
 
-def cut(text: str, limit: int) -> str:
+def cut_to_bytes(text: str, limit: int) -> str:
     """Return the longest start of the text that takes at most `limit` bytes in compact JSON."""
     text = text[:limit]
     while (over := size(text)) > limit:
@@ -71,13 +71,13 @@ def whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def bounded(text: str, limit: int) -> str:
+def cut_with_hash(text: str, limit: int) -> str:
     """Return at most `limit` bytes in compact JSON; a cut text ends in "#" and the hash of the whole."""
     text = whole(text)
     if size(text) <= limit:
         return text
     mark = f" #{digest(text)}"
-    return cut(text, limit - len(mark)) + mark
+    return cut_to_bytes(text, limit - len(mark)) + mark
 
 
 def nearest(name: object, valid: Iterable[str]) -> str | None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from typer import Argument, Option, Typer
 
-from reasonblocks_workbench.cli.options import FlagError, decimal, expanded
+from reasonblocks_workbench.cli.options import FlagError, decimal, expand_options
 from reasonblocks_workbench.cli.output import OK, PROBLEM, Table, say, show, warn
 
 from ..values import SCOPES
-from ._opened import Database, opened, place_of, settings_of, used_settings_of
+from ._opened import Database, open_storage, place_of, settings_in_use, settings_of
 
 if TYPE_CHECKING:
     from ..values import KeyRow, Scope
@@ -38,7 +38,7 @@ Json: TypeAlias = Annotated[bool, Option("--json", help="print one JSON object p
 
 
 @keys.command("create")
-@expanded
+@expand_options
 def create(
     database: Database,
     name: Annotated[str, Option(metavar="NAME", help="who or what uses the key")],
@@ -59,7 +59,7 @@ def create(
     expires = None if expires_days is None else now + expires_days * DAY_S
     wanted = _scopes(scopes)
     settings = settings_of(database)
-    with opened(settings) as storage:
+    with open_storage(settings) as storage:
         key, secret = storage.keys.add(org, name=name, scopes=wanted, project_id=project, expires=expires, now=now)
         storage.audit.add(org, BY, "key.add", f"{key.key_id} {' '.join(key.scopes)}", now)
     if as_json:
@@ -79,10 +79,10 @@ def _scopes(text: str) -> tuple[Scope, ...]:
 
 
 @keys.command("list")
-@expanded
+@expand_options
 def list_keys(database: Database, org: Org = ORG, as_json: Json = False) -> int:
     """List the keys, without their secrets."""
-    with opened(used_settings_of(database)) as storage:
+    with open_storage(settings_in_use(database)) as storage:
         found = storage.keys.list(org)
     if as_json:
         for key in found:
@@ -113,7 +113,7 @@ def _day(at: float | None) -> str:
 
 
 @keys.command("revoke")
-@expanded
+@expand_options
 def revoke(
     database: Database,
     key: Annotated[str, Argument(metavar="ID", help="the id of the key, as `list` prints it, or the key")],
@@ -122,7 +122,7 @@ def revoke(
 ) -> int:
     """Revoke a key."""
     now, key_id = time.time(), _id_of(key)
-    with opened(used_settings_of(database)) as storage:
+    with open_storage(settings_in_use(database)) as storage:
         done = storage.keys.revoke(org, key_id, now)
         if done:
             storage.audit.add(org, BY, "key.revoke", key_id, now)

@@ -15,7 +15,7 @@ from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from reasonblocks.util.extras import pip_install
 from reasonblocks.util.files import HOME, make_folder
 from reasonblocks.util.secret import shown_url
-from reasonblocks_workbench.cli.files import placed
+from reasonblocks_workbench.cli.files import home_path
 
 from ..errors import StorageUnavailable
 from ..settings import DATABASE_FILE, Settings
@@ -63,7 +63,7 @@ def settings_of(database: Database, **given: Any) -> Settings:
         raise ReasonBlocksError(f"cannot write to {settings.data}: {reason}; --data names another folder") from error
 
 
-def used_settings_of(database: Database) -> Settings:
+def settings_in_use(database: Database) -> Settings:
     """Return the settings of a server that has been started. Raises `ReasonBlocksError` for a place without one."""
     settings = _read(database)
     if settings.database_url is None and not (settings.data / DATABASE_FILE).exists():
@@ -80,12 +80,12 @@ def place_of(settings: Settings) -> str:
 
 
 def _read(database: Database, **given: Any) -> Settings:
-    data = database.data or os.environ.get("REASONBLOCKS_DATA") or placed(None, FOLDER, "--data FOLDER")
+    data = database.data or os.environ.get("REASONBLOCKS_DATA") or home_path(None, FOLDER, "--data FOLDER")
     return Settings.from_environ(os.environ, data=data, database_url=database.database_url, **given)
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Storage]:
+def open_storage(settings: Settings) -> Iterator[Storage]:
     """Open the database and migrate it to this version. Raises `ReasonBlocksError`."""
     from ..storage import NewerDatabase
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from reasonblocks.exceptions import ReasonBlocksError
-from reasonblocks_workbench.cli.options import FlagError, expanded, whole
+from reasonblocks_workbench.cli.options import FlagError, expand_options, whole
 from reasonblocks_workbench.cli.output import OK, PROBLEM, say, warn
 
-from ._opened import Database, opened, settings_of
+from ._opened import Database, open_storage, settings_of
 
 if TYPE_CHECKING:
     import uvicorn
@@ -49,7 +49,7 @@ class Door:
     login: str | None
 
 
-@expanded
+@expand_options
 def serve(
     database: Database,
     host: Annotated[str, Option(metavar="HOST", help="the address to listen on")] = HOST,
@@ -91,7 +91,7 @@ def serve(
     if settings.threads_url is not None:
         _check_threads(settings.threads_url)
     with _listener(host, port) as listener:
-        with opened(settings) as storage:
+        with open_storage(settings) as storage:
             door = _door(storage, settings, (public_url or _url(listener)).rstrip("/"))
         work = partial(work_on, settings, listener)
         done = keep_running(work, settings.workers, partial(_show, door, host, as_json=as_json))

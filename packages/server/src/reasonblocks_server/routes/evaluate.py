@@ -27,7 +27,7 @@ from ..auth import Caller
 from ..errors import ApiError
 from ..limits import ends_of
 from ..server import Server, Used
-from ..serving import scored
+from ..serving import answer_score
 from ..values import Principal
 from ._common import problems
 
@@ -56,7 +56,7 @@ async def retrieve(body: RetrieveRequest, request: Request, server: Used, caller
 @router.post("/score", responses=problems())
 async def score(body: ScoreRequest, caller: Evaluating) -> ScoreResponse:
     """Return the difficulty of a text."""
-    return scored(body)
+    return answer_score(body)
 
 
 def _notes(server: Server, caller: Principal, body: EvaluateRequest) -> tuple[Note, ...]:

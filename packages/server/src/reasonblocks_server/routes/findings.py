@@ -30,7 +30,7 @@ from ..auth import Caller
 from ..findings import CHANGING, STORE_SECONDS
 from ..limits import ends_of
 from ..server import Used
-from ..serving import listed, recalled, stored, summarised
+from ..serving import answer_codebases, answer_list, answer_recall, answer_store
 from ..values import Principal
 from ._common import MAX_ID_CHARS, NO_NUL, check_whole_org, problems
 
@@ -45,7 +45,7 @@ After = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=NO_NUL)]
 @router.get("/findings", responses=problems())
 async def list_codebases(server: Used, caller: Agent, request: Request) -> CodebaseList:
     """List the codebases of the key's org that have findings, by id."""
-    return await server.findings.read(caller.org_id, partial(summarised, org_id=caller.org_id), ends_of(request))
+    return await server.findings.read(caller.org_id, partial(answer_codebases, org_id=caller.org_id), ends_of(request))
 
 
 @router.post("/findings/{codebase_id:path}/search", responses=problems())
@@ -53,7 +53,7 @@ async def recall(
     codebase_id: CodebaseId, given: RecallRequest, server: Used, caller: Agent, request: Request
 ) -> RecallResponse:
     """Search the findings of a codebase; return the best first."""
-    work = partial(recalled, org_id=caller.org_id, codebase_id=codebase_id, request=given)
+    work = partial(answer_recall, org_id=caller.org_id, codebase_id=codebase_id, request=given)
     return await server.findings.read(caller.org_id, work, ends_of(request))
 
 
@@ -80,7 +80,7 @@ async def store_findings(
     """
     check_whole_org(caller)
     now = datetime.now(timezone.utc)
-    work = partial(stored, org_id=caller.org_id, codebase_id=codebase_id, request=given, now=now)
+    work = partial(answer_store, org_id=caller.org_id, codebase_id=codebase_id, request=given, now=now)
     return await server.findings.change(caller.org_id, work, ends_of(request), STORE_SECONDS)
 
 
@@ -97,7 +97,7 @@ async def list_findings(
 
     `next` is the `after` of the next page, null at the end.
     """
-    work = partial(listed, org_id=caller.org_id, codebase_id=codebase_id, after=after, limit=limit)
+    work = partial(answer_list, org_id=caller.org_id, codebase_id=codebase_id, after=after, limit=limit)
     return await server.findings.read(caller.org_id, work, ends_of(request))
 
 

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from ._evaluations import DEFAULT_PROFILE, Evaluations, retrieved, scored
-from ._findings import cleared, invalidated, listed, recalled, stored, summarised
+from ._evaluations import DEFAULT_PROFILE, Evaluations, answer_retrieve, answer_score
+from ._findings import (
+    answer_clear,
+    answer_codebases,
+    answer_invalidate,
+    answer_list,
+    answer_recall,
+    answer_store,
+)
 
 __all__ = [
-    "DEFAULT_PROFILE", "Evaluations", "cleared", "invalidated", "listed", "recalled", "retrieved", "scored", "stored",
-    "summarised",
+    "DEFAULT_PROFILE",
+    "Evaluations",
+    "answer_clear",
+    "answer_codebases",
+    "answer_invalidate",
+    "answer_list",
+    "answer_recall",
+    "answer_retrieve",
+    "answer_score",
+    "answer_store",
 ]  # fmt: skip

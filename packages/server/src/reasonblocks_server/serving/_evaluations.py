@@ -154,7 +154,7 @@ def _check_name(field: str, value: str) -> None:
         raise ConfigError(field, value, f"must be a text of at most {NAME_BYTES} bytes, in whole characters")
 
 
-def retrieved(store: PatternStore, request: RetrieveRequest, *, org: str) -> RetrieveResponse:
+def answer_retrieve(store: PatternStore, request: RetrieveRequest, *, org: str) -> RetrieveResponse:
     """Return the patterns of a store for a request of this org."""
     rule = TIER_RULES[request.tier]
     texts = tuple(request.texts) if request.texts is not None else (request.context,)
@@ -171,6 +171,6 @@ def retrieved(store: PatternStore, request: RetrieveRequest, *, org: str) -> Ret
     return retrieve_response(store.search(asked))
 
 
-def scored(request: ScoreRequest) -> ScoreResponse:
+def answer_score(request: ScoreRequest) -> ScoreResponse:
     """Return the difficulty of a text by the shipped level."""
     return ScoreResponse(difficulty=score_text(request.text, SHIPPED_LEVEL))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.findings import checked, checked_codebase, checked_path, finding_id
+from reasonblocks.findings import check_finding, checked_codebase, checked_path, finding_id
 from reasonblocks.masking import masked_finding, without_secrets
 from reasonblocks.ports import FindingStore
 from reasonblocks.types import Codebase, Finding
@@ -34,7 +34,7 @@ AT_ONCE = 100
 """Findings that are read at once for a list."""
 
 
-def stored(
+def answer_store(
     store: FindingStore, org_id: str, codebase_id: str, request: FindingsRequest, now: datetime
 ) -> FindingsResponse:
     """Mask and store the given findings, all or none. Raises `ConfigError` with the field, and as the store."""
@@ -54,20 +54,20 @@ def stored(
 def _kept(codebase: Codebase, finding: Finding, now: datetime, place: str = "") -> Finding:
     """Return a given finding as it is stored."""
     try:
-        kept = checked(masked_finding(checked(finding)))
+        kept = check_finding(masked_finding(check_finding(finding)))
     except ConfigError as exc:
         raise ConfigError(f"{place}{exc.name}", exc.value, exc.rule) from exc
     return replace(kept, finding_id=finding_id(codebase, kept), created_at=now.isoformat(timespec="seconds"))
 
 
-def recalled(store: FindingStore, org_id: str, codebase_id: str, request: RecallRequest) -> RecallResponse:
+def answer_recall(store: FindingStore, org_id: str, codebase_id: str, request: RecallRequest) -> RecallResponse:
     """Search a codebase."""
     codebase = checked_codebase(org_id, codebase_id)
     found = store.search(codebase, request.query, top_k=request.top_k, score_threshold=request.score_threshold)
     return RecallResponse(results=[WireRecalled.of_recalled(finding) for finding in found])
 
 
-def listed(store: FindingStore, org_id: str, codebase_id: str, *, after: str, limit: int | None) -> FindingList:
+def answer_list(store: FindingStore, org_id: str, codebase_id: str, *, after: str, limit: int | None) -> FindingList:
     """Return a page, or without a limit as much as fits into one answer."""
     codebase = checked_codebase(org_id, codebase_id)
     most, room = (MOST_LISTED, WHOLE_BYTES) if limit is None else (limit, PAGE_BYTES)
@@ -86,11 +86,15 @@ def listed(store: FindingStore, org_id: str, codebase_id: str, *, after: str, li
             return answer
 
 
-def invalidated(store: FindingStore, org_id: str, codebase_id: str, request: InvalidateRequest) -> InvalidateResponse:
+def answer_invalidate(
+    store: FindingStore, org_id: str, codebase_id: str, request: InvalidateRequest
+) -> InvalidateResponse:
     """Remove the findings about files and folders, and single findings."""
     codebase = checked_codebase(org_id, codebase_id)
     paths = [_path(path) for path in request.file_paths]
-    return InvalidateResponse(invalidated=store.remove(codebase, finding_ids=request.finding_ids, file_paths=paths))
+    return InvalidateResponse(
+        invalidated=store.remove(codebase, finding_ids=request.finding_ids, file_paths=paths)
+    )
 
 
 def _path(given: str) -> str:
@@ -101,11 +105,11 @@ def _path(given: str) -> str:
     return path
 
 
-def cleared(store: FindingStore, org_id: str, codebase_id: str) -> ClearResponse:
+def answer_clear(store: FindingStore, org_id: str, codebase_id: str) -> ClearResponse:
     """Remove all findings of a codebase."""
     return ClearResponse(cleared=store.clear(checked_codebase(org_id, codebase_id)))
 
 
-def summarised(store: FindingStore, org_id: str) -> CodebaseList:
+def answer_codebases(store: FindingStore, org_id: str) -> CodebaseList:
     """List the codebases of an org."""
     return CodebaseList(codebases=[WireCodebase.of(summary) for summary in store.codebases(org_id)])

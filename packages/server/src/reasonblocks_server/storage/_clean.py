@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from reasonblocks.util.json import MAX_INT, compact, storable_json
-from reasonblocks.util.text import bounded, whole
+from reasonblocks.util.text import cut_with_hash, whole
 
 from ..values import Body
 
@@ -32,12 +32,14 @@ def text_of(text: str) -> str:
 
 def id_of(text: str) -> str:
     """Return the id as it is stored. A long one ends with its hash."""
-    return text if text.isalnum() and text.isascii() and len(text) < ID_BYTES else bounded(text_of(text), ID_BYTES)
+    return (
+        text if text.isalnum() and text.isascii() and len(text) < ID_BYTES else cut_with_hash(text_of(text), ID_BYTES)
+    )
 
 
 def name_of(text: str) -> str:
     """Return a name as it is stored. A long one ends with its hash."""
-    return bounded(text_of(text), NAME_BYTES)
+    return cut_with_hash(text_of(text), NAME_BYTES)
 
 
 def name_in(value: object) -> str | None:
@@ -64,19 +66,19 @@ def sum_of(numbers: Sequence[int]) -> int:
 _NESTED = (dict, list, tuple)
 
 
-def written(value: _Nested) -> str:
+def write_json(value: _Nested) -> str:
     """Return a list or an object as JSON. Raises `ValueError` for one that is nested too deeply."""
     _check_depth(value, DEEPEST)
     return whole(compact(value))
 
 
-def read(text: str) -> Any:
+def read_json(text: str) -> Any:
     """Read JSON; NaN, infinities, and integers of more than 64 bits become strings."""
     return storable_json(text)
 
 
 def body_in(text: str | None) -> Body:
-    return read(text) if text else {}
+    return read_json(text) if text else {}
 
 
 def names_in(text: str) -> tuple[str, ...]:

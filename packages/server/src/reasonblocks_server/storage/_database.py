@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import QueuePool
 
 from reasonblocks.backends.sqlite_file import SQLiteFile, to_wal
-from reasonblocks.concurrency.interrupts import held, holding
+from reasonblocks.concurrency.interrupts import hold, holding
 from reasonblocks.util.files import make_folder
 
 from ..errors import StorageUnavailable
@@ -188,7 +188,7 @@ class Database:
         if not self.is_sqlite:
             yield
             return
-        with held(self._writing, self.busy_s, StorageUnavailable("database is locked")):
+        with hold(self._writing, self.busy_s, StorageUnavailable("database is locked")):
             yield
 
     def _check_file(self, connection: Connection) -> None:
@@ -245,7 +245,7 @@ def add_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> boo
     return bool(connection.execute(insert, dict(row)).rowcount)
 
 
-def put(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     """Insert a row, or replace the row with the same key."""
     keys = [column.name for column in table.primary_key]
     others = {name: value for name, value in row.items() if name not in keys}

@@ -11,7 +11,7 @@ from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of,
 from reasonblocks.exceptions import EventError
 
 from . import _clean
-from ._clean import id_of, name_in, name_of, text_of, written
+from ._clean import id_of, name_in, name_of, text_of, write_json
 
 MOST = 64
 """The most scores and texts of a call in its row, as many as an evaluation may have."""
@@ -58,7 +58,7 @@ def _read(org_id: str, project_id: str | None, at: int, body: Mapping[str, Any])
         event = replace(event, run_id=run_id, timestamp=float(event.timestamp))
     else:
         event = replace(event, run_id=run_id, timestamp=float(event.timestamp), outcome=text_of(event.outcome))
-    return Given(at=at, run_id=run_id, event=event, body=written(event.as_dict()))
+    return Given(at=at, run_id=run_id, event=event, body=write_json(event.as_dict()))
 
 
 def run_columns(event: RunStart, body: str) -> Columns:
@@ -126,8 +126,8 @@ def finish_columns(event: RunFinish, body: str) -> Columns:
 
 
 def _names(names: Sequence[str]) -> str:
-    return written([name_of(name) for name in names[:MOST]]) if names else "[]"
+    return write_json([name_of(name) for name in names[:MOST]]) if names else "[]"
 
 
 def _scores(scores: Mapping[str, float]) -> str:
-    return written({name_of(name): float(score) for name, score in islice(scores.items(), MOST)}) if scores else "{}"
+    return write_json({name_of(name): float(score) for name, score in islice(scores.items(), MOST)}) if scores else "{}"

@@ -291,7 +291,7 @@ def summary_in(connection: Connection, row: Columns) -> str:
     """Return the summary of a finished run, from its row and its steps."""
     rows = step_rows(narrow_of(connection, _steps_of(row), MOST_STEPS))
     doubts = _clean.body_in(row["finish"]).get("doubts")
-    return _clean.written(summary_of(rows, row["outcome"], doubts=bool(doubts)))
+    return _clean.write_json(summary_of(rows, row["outcome"], doubts=bool(doubts)))
 
 
 def _tell_notes(connection: Connection, org_id: str, batch: Sequence[Given]) -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from sqlalchemy import ColumnElement, Connection, and_, delete, select
 
 from ..values import Body
-from ._database import Database, put
+from ._database import Database, upsert
 from ._notes import Notes
 from ._tables import METADATA, audit, keys, links, logins, notes, orgs, runs, steps, traces
 
@@ -34,7 +34,7 @@ class Orgs:
 
     def put(self, org_id: str, retention_days: int) -> None:
         with self._db.writing() as connection:
-            put(connection, orgs, {"org_id": org_id, "retention_days": retention_days})
+            upsert(connection, orgs, {"org_id": org_id, "retention_days": retention_days})
 
     def erase(self, org_id: str) -> int:
         """Delete all rows of an org, its keys last. Return the number of runs."""

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
 from ..values import RunRow, StepRow
-from ._clean import body_in, names_in, read, text_of
+from ._clean import body_in, names_in, read_json, text_of
 from ._tables import runs, steps
 
 RUN = [column for column in runs.c if column.name in RunRow.__dataclass_fields__ and column.name != "body"]
@@ -24,7 +24,7 @@ def run_row(row: Mapping[Any, Any]) -> RunRow:
     columns = {column.name: row[column.name] for column in RUN_ONLY}
     summary, body = row.get("summary"), body_in(row.get("body"))
     task = text_of(body["task"]) if body else columns["task"]
-    return RunRow(**{**columns, "task": task}, summary=read(summary) if summary else None, body=body)
+    return RunRow(**{**columns, "task": task}, summary=read_json(summary) if summary else None, body=body)
 
 
 def narrow_of(connection: Connection, where: ColumnElement[bool], limit: int) -> Sequence[RowMapping]:
@@ -39,5 +39,5 @@ def step_rows(rows: Iterable[Mapping[Any, Any]]) -> list[StepRow]:
 
 def step_row(row: Mapping[Any, Any]) -> StepRow:
     lists = {name: names_in(row[name]) for name in ("fired", "sources", "withheld")}
-    scores = read(row["scores"]) if row["scores"] != "{}" else {}
+    scores = read_json(row["scores"]) if row["scores"] != "{}" else {}
     return StepRow(**{**row, **lists, "scores": scores})

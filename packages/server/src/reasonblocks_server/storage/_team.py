@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from reasonblocks.monitors.profile import MAX_RUNS
 
 from ..values import AuditRow, Body, ProfileRow
-from ._clean import body_in, id_of, name_of, read, text_of, written
-from ._database import Database, add_new, put
+from ._clean import body_in, id_of, name_of, read_json, text_of, write_json
+from ._database import Database, add_new, upsert
 from ._tables import agents, audit, profiles, traces
 
 
@@ -40,7 +40,7 @@ class Profiles:
         """
         expected = revision or 0
         row = ProfileRow(name=name_of(name), weights=dict(weights), revision=expected + 1)
-        columns = {"weights": written(dict(weights)), "revision": row.revision}
+        columns = {"weights": write_json(dict(weights)), "revision": row.revision}
         with self._db.writing() as connection:
             if expected:
                 one = and_(_profile_of(org_id, name), profiles.c.revision == expected)
@@ -53,7 +53,7 @@ def _profile_of(org_id: str, name: str) -> ColumnElement[bool]:
 
 
 def _profile(row: Mapping[Any, Any]) -> ProfileRow:
-    return ProfileRow(name=row["name"], weights=read(row["weights"]), revision=row["revision"])
+    return ProfileRow(name=row["name"], weights=read_json(row["weights"]), revision=row["revision"])
 
 
 class Agents:
@@ -97,7 +97,7 @@ class Agents:
         }
         newest = select(agents.c.run_id).where(one).order_by(agents.c.added.desc(), agents.c.run_id.desc())
         with self._db.writing() as connection:
-            put(connection, agents, {**row, "run_id": id_of(run_id), "added": now, "summary": written(summary)})
+            upsert(connection, agents, {**row, "run_id": id_of(run_id), "added": now, "summary": write_json(summary)})
             old = connection.execute(newest.offset(MAX_RUNS).limit(MAX_RUNS)).scalars().all()
             if old:
                 connection.execute(delete(agents).where(one, agents.c.run_id.in_(old)))
@@ -161,14 +161,19 @@ class Traces:
         """Add a trace, or replace the one of this id. Return False if a caller of a project finds it in another one."""
         name = id_of(trace_id)
         own = {} if project_id is None else {"project_id": project_id}
-        row = {"org_id": org_id, "trace_id": name, "created": now, "body": written({**body, "trace_id": name, **own})}
+        row = {
+            "org_id": org_id,
+            "trace_id": name,
+            "created": now,
+            "body": write_json({**body, "trace_id": name, **own}),
+        }
         known = select(traces.c.body).where(traces.c.org_id == org_id, traces.c.trace_id == name)
         with self._db.writing() as connection:
             if project_id is not None:
                 before = connection.execute(known.with_for_update()).scalar()
                 if before is not None and body_in(before).get("project_id") != project_id:
                     return False
-            put(connection, traces, row)
+            upsert(connection, traces, row)
         return True
 
     def list(self, org_id: str, limit: int, after: str | None = None) -> list[Body]:

@@ -196,7 +196,7 @@ def _shown(value: object) -> str:
     return str(value) if _is_text(value) else exact(value)
 
 
-def given_of(card: Card, what: str, form: Form, now: float) -> dict[str, Any]:
+def read_answer_form(card: Card, what: str, form: Form, now: float) -> dict[str, Any]:
     """Return the fields of an answer from its form. Raises `WrongField` for one that cannot be read."""
     answer = next((each for each in card.answers if each.name == what), None)
     known = {*answer.needs, *answer.takes} if answer else set()

@@ -34,10 +34,12 @@ class Listed:
 def lines_of(storage: Storage, org_id: str, rows: Sequence[RunRow], now: float) -> list[Listed]:
     """Return the runs of a list. Reads the steps of unfinished runs."""
     steps = storage.runs.narrow(org_id, [row.run_id for row in rows if row.summary is None])
-    return [listed(row, row.summary or summary_of(steps.get(row.run_id, ()), row.outcome), now) for row in rows]
+    return [
+        line_with_summary(row, row.summary or summary_of(steps.get(row.run_id, ()), row.outcome), now) for row in rows
+    ]
 
 
-def listed(row: RunRow, summary: Body, now: float) -> Listed:
+def line_with_summary(row: RunRow, summary: Body, now: float) -> Listed:
     """Return the line of a run with its summary."""
     word = status(row, now)
     return Listed(line=_line(row, summary, word), place=_place(row.run_id), started=row.started, is_live=word == "live")

@@ -14,7 +14,7 @@ from reasonblocks.util.json import canonical
 from reasonblocks.wire import InvalidateRequest, RecallRequest, WireFinding, WireRecalled
 
 from ..findings import CHANGING
-from ..serving import listed, recalled
+from ..serving import answer_list, answer_recall
 from ._pages import back, render
 from ._paths import codebase_href, with_query
 from ._visit import Refusal, Visit, whole
@@ -59,9 +59,9 @@ def codebase(visit: Visit, codebase_id: str) -> Response:
     found: Sequence[WireFinding]
     if query:
         request = RecallRequest(query=query, top_k=MOST_RECALLED)
-        found = recalled(store, visit.org, codebase_id, request).results
+        found = answer_recall(store, visit.org, codebase_id, request).results
     else:
-        page = listed(store, visit.org, codebase_id, after=after, limit=PAGE)
+        page = answer_list(store, visit.org, codebase_id, after=after, limit=PAGE)
         found = sorted(page.findings, key=lambda one: (one.file_path, one.created_at, one.finding_id))
         following = page.next or ""
     place = codebase_href(codebase_id)

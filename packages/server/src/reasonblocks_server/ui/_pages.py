@@ -74,7 +74,7 @@ def render(visit: Visit, template: str, current: str = "", status: int = 200, /,
     return HTMLResponse(html, status_code=status, headers=HEADERS)
 
 
-def failed(visit: Visit, refusal: Refusal) -> Response:
+def failure_page(visit: Visit, refusal: Refusal) -> Response:
     """Return the page with the reason for a refused request."""
     return render(visit, "refused.html", "", refusal.status, title=refusal.title, detail=refusal.detail)
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from ..findings import CHANGING
 from ..values import Scope
 from . import _agents, _counts, _door, _experiments, _glossary, _memory, _org, _patterns, _run, _runs, _threads
-from ._pages import HEADERS, failed, static
+from ._pages import HEADERS, failure_page, static
 from ._paths import EXPERIMENTS, HOME, MEMORY, PATTERNS, RUNS, THREADS, id_in
 from ._stream import stream
 from ._visit import Handler, Refusal, Visit, endpoint
@@ -102,9 +102,11 @@ async def _static(request: Request) -> Response:
 
 
 def _routes() -> list[Route]:
-    pages = [Route(path, endpoint(act, failed, scope=scope), methods=[method]) for method, path, act, scope in PAGES]
+    pages = [
+        Route(path, endpoint(act, failure_page, scope=scope), methods=[method]) for method, path, act, scope in PAGES
+    ]
     ones = [
-        Route(base + "{rest:path}", endpoint(_of_one(base), failed), methods=["GET", "POST"])
+        Route(base + "{rest:path}", endpoint(_of_one(base), failure_page), methods=["GET", "POST"])
         for base in (RUNS, PATTERNS, MEMORY, EXPERIMENTS, THREADS)
     ]
     return [
@@ -115,7 +117,7 @@ def _routes() -> list[Route]:
         Route("/ui/stream", stream, methods=["GET"]),
         *pages,
         *ones,
-        Route("/ui/{rest:path}", endpoint(_nothing, failed), methods=["GET", "POST"]),
+        Route("/ui/{rest:path}", endpoint(_nothing, failure_page), methods=["GET", "POST"]),
     ]
 
 

@@ -15,7 +15,7 @@ from ..errors import ApiError, StorageUnavailable
 from ..live import Subscription
 from ..server import Server
 from ._pages import HEADERS
-from ._visit import Visit, admitted, whole
+from ._visit import Visit, admit, whole
 
 SECONDS = 300.0
 """The duration of a stream. The browser then opens the next one, and its login is checked again."""
@@ -30,7 +30,7 @@ BEFORE = 10.0
 async def stream(request: Request) -> Response:
     """Send `changed` whenever the run in the query has changed, or any run of the org if there is none."""
     server: Server = request.app.state.server
-    visit = await run_in_threadpool(admitted, Visit(server=server, request=request, login=None, now=time.time()))
+    visit = await run_in_threadpool(admit, Visit(server=server, request=request, login=None, now=time.time()))
     if visit.login is None:
         return Response("not logged in", status_code=401, media_type="text/plain", headers=HEADERS)
     run_id, after = request.query_params.get("run"), whole(request.query_params.get("after", ""))
@@ -78,6 +78,6 @@ async def _events(subscription: Subscription, visit: Visit) -> AsyncIterator[str
 def _is_valid(visit: Visit) -> bool:
     """Return False for a login that is over, or whose key is."""
     try:
-        return admitted(replace(visit, login=None, now=time.time())).login is not None
+        return admit(replace(visit, login=None, now=time.time())).login is not None
     except StorageUnavailable:
         return True

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ..answers import CardIsClosed, answer_card
 from ..errors import ApiError
 from ..threads import OrgThreads
-from ._answer_forms import WrongField, forms_of, given_of
+from ._answer_forms import WrongField, forms_of, read_answer_form
 from ._pages import back, render
 from ._paths import thread_href, with_query
 from ._thread_words import ANSWERS, PHASES, QUESTIONS, entries_of
@@ -134,7 +134,7 @@ def answer(visit: Visit, thread_id: str) -> Response:
             card = org.card(card_id).card
         if card.thread_id != thread_id:
             raise ApiError(404, "this thread has no such card")
-        given = given_of(card, what, form, visit.now)
+        given = read_answer_form(card, what, form, visit.now)
         answer_card(used, visit.key, card_id, what, form.get("hash", ""), given)
     except CardIsClosed as closed:
         return _closed(visit, closed)

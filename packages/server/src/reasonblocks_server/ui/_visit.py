@@ -136,7 +136,7 @@ def _answer(
 ) -> Response:
     visit = Visit(server=request.app.state.server, request=request, login=None, now=time.time(), form=form)
     try:
-        visit = admitted(visit)
+        visit = admit(visit)
         if scope is not None and visit.login is None:
             return to_login(request)
         if request.method == "POST":
@@ -158,7 +158,7 @@ def _answer(
         )
 
 
-def admitted(visit: Visit) -> Visit:
+def admit(visit: Visit) -> Visit:
     """Return the visit with its login, if the cookie is valid and its key still has the scope `read`."""
     cookie = visit.request.cookies.get(LOGIN, "")
     key = visit.server.storage.keys.login_key(cookie, visit.now) if cookie else None

@@ -34,7 +34,7 @@ def _results(message: Json) -> Iterator[Item]:
             yield Item(speaker="tool", texts=(result.output,), call_id=result.call_id)
 
 
-def counted(body: Json) -> Json:
+def count_response(body: Json) -> Json:
     """Return the response to a request for a token count."""
     chars = sum(len(text) for item in items(body) for text in item.texts)
     return {"input_tokens": chars // CHARS_PER_TOKEN + 1}

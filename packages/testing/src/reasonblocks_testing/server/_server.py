@@ -16,7 +16,7 @@ from ..loopback import Listener
 from ..script import Script, Turn
 from . import _chat, _messages, _responses
 from ._asked import ApiName, Asked, Item, Json, NewId, Past, ProviderError, asked_of
-from ._messages import counted
+from ._messages import count_response
 from ._responses import chains
 
 PATHS: Mapping[str, ApiName] = {
@@ -209,7 +209,7 @@ class _Connection(BaseHTTPRequestHandler):
         if not isinstance(body, dict):
             self._refuse(400, "the body is not a JSON object")
         elif path == COUNT_TOKENS:
-            self._send(200, counted(body))
+            self._send(200, count_response(body))
         elif path not in PATHS:
             self._refuse(404, f"{path} is not served here")
         else:

@@ -14,7 +14,7 @@ from reasonblocks.util.files import HOME, home
 from ..phases import Phase
 from ..threads import Threads
 from . import _answer, _look
-from ._output import Parser, guarded
+from ._output import Parser, run_guarded
 from ._plain import one_of
 
 PROGRAM = "reasonblocks-threads"
@@ -25,7 +25,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 ok, 1 refused, 2 usage. Never raises for a user's error."""
-    return guarded(PROGRAM, lambda: _run(argv))
+    return run_guarded(PROGRAM, lambda: _run(argv))
 
 
 def _run(argv: Sequence[str] | None) -> int:

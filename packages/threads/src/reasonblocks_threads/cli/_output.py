@@ -60,7 +60,7 @@ def show(title: str, rows: Sequence[Sequence[str]]) -> None:
     say()
 
 
-def guarded(program: str, run: Callable[[], int]) -> int:
+def run_guarded(program: str, run: Callable[[], int]) -> int:
     """Return the exit code of `run`, and print an error of ours or of the system as one line of this program."""
     try:
         code = run()

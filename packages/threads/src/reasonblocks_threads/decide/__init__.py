@@ -9,7 +9,7 @@ from ..table import CELLS, possible
 from ..values import Command, Malformed, Thread, ThreadEvent
 from ._additions import ADDITIONS, AFTER_THE_END, OF_A_PERSON, OF_THE_SYSTEM
 from ._children import child_opens as child_opens
-from ._children import opened
+from ._children import opening_event
 from ._draft import Draft, faults_of
 from ._person import ANSWERS
 from ._system import MOVES
@@ -33,7 +33,7 @@ def _decided(thread: Thread | None, command: Command, rules: Rules) -> tuple[Thr
     if thread is None:
         if command.trigger is not Addition.OPEN:
             raise Malformed("the thread does not exist: open it first")
-        return opened(command, rules)
+        return opening_event(command, rules)
     if thread.unreadable is not None:
         raise ReadOnly(thread.id, command.trigger.value, f"{thread.unreadable}: upgrade the library")
     if command.trigger is Addition.OPEN:

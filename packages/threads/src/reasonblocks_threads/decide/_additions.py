@@ -10,7 +10,7 @@ from ..codec import encode
 from ..log.limits import SUMMARY_CHARS
 from ..phases import Addition, Phase
 from ..policy import looser_axes, policy_json, strictest
-from ._children import checked_policy, newest, opened_children
+from ._children import checked_policy, newest, opening_of_children
 from ._draft import Draft, shortened
 
 DEFER_S = 365 * 86_400.0
@@ -24,7 +24,7 @@ def _children(draft: Draft) -> None:
             f"only a thread that monitors its children can get another one; the phase of this one is "
             f"{draft.thread.phase.value!r}: open it with its children"
         )
-    draft.add("children_opened", opened_children(draft))
+    draft.add("children_opened", opening_of_children(draft))
 
 
 def _evidence(draft: Draft) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import floor
 from typing import Any
 
-from reasonblocks.util.text import bounded
+from reasonblocks.util.text import cut_with_hash
 from reasonblocks.util.text import size as text_size
 
 from .. import codec
@@ -49,7 +49,7 @@ MOST_USD = 1e6
 """The most that children share of a budget without a limit."""
 
 
-def opened(command: Command, rules: Rules) -> tuple[ThreadEvent, ...]:
+def opening_event(command: Command, rules: Rules) -> tuple[ThreadEvent, ...]:
     """Return the first event of a new thread."""
     data = command.data
     org_id, cause = codec.text(data, "org_id"), _cause(data, command)
@@ -102,7 +102,7 @@ def kept(evidence: Evidence) -> Evidence:
     """Return the evidence within the limits."""
     return replace(
         evidence,
-        id=bounded(clean(evidence.id), LABEL_CHARS) or digest({"label": evidence.label, "text": evidence.text}),
+        id=cut_with_hash(clean(evidence.id), LABEL_CHARS) or digest({"label": evidence.label, "text": evidence.text}),
         label=shortened(evidence.label, LABEL_CHARS, LABEL_BYTES),
         text=shortened(evidence.text, EVIDENCE_CHARS, EVIDENCE_TEXT_BYTES),
         blob=evidence.blob and clean(evidence.blob)[:LABEL_CHARS],
@@ -158,7 +158,7 @@ def _proposals(command: Command) -> list[JSON]:
     return [*found.values()]
 
 
-def opened_children(draft: Draft) -> JSON:
+def opening_of_children(draft: Draft) -> JSON:
     """Return the data of the event with which a thread opens its children."""
     opens = child_opens(draft.thread, draft.command, draft.rules)
     budgets = [policy_of(each["policy"]).budget for each in opens]

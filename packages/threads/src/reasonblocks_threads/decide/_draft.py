@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from reasonblocks.util.text import cut, whole
+from reasonblocks.util.text import cut_to_bytes, whole
 from reasonblocks.util.text import size as text_size
 
 from .. import codec
@@ -138,7 +138,7 @@ def shortened(words: str, chars: int, limit: int | None = None) -> str:
     if len(words) <= chars and (limit is None or text_size(words) <= limit):
         return words
     start = words[: chars - 1]
-    return (start if limit is None else cut(start, limit - ELLIPSIS_BYTES)) + "…"
+    return (start if limit is None else cut_to_bytes(start, limit - ELLIPSIS_BYTES)) + "…"
 
 
 def usable(proposal: Proposal) -> Proposal:

@@ -19,7 +19,7 @@ from ..log.limits import (
 from ..phases import STAGES, Phase, Stage, Trigger, clarification, inferring
 from ..policy import judge
 from ..values import GRADES, EventKind, Execution, Grade, Proposal, Report
-from ._children import opened_children
+from ._children import opening_of_children
 from ._draft import Draft, clean, shortened, usable
 from ._person import after, approve
 
@@ -36,7 +36,7 @@ def _begin_inference(draft: Draft) -> None:
 
 
 def _decomposed(draft: Draft) -> None:
-    draft.add("children_opened", opened_children(draft))
+    draft.add("children_opened", opening_of_children(draft))
     draft.move(Phase.MONITORING)
 
 
@@ -170,7 +170,7 @@ def _execution_done(draft: Draft) -> None:
     if report.disposition == "handed_off":
         draft.move(Phase.HANDED_OFF, reason=f"handed to {report.to}" if report.to else "handed off")
     elif report.disposition == "decomposed":
-        draft.add("children_opened", opened_children(draft))
+        draft.add("children_opened", opening_of_children(draft))
         draft.move(Phase.MONITORING)
     else:
         reviewed = _is_reviewed(draft, execution, report)

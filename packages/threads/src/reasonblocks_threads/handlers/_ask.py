@@ -12,7 +12,7 @@ from ..log.limits import ACTION_BYTES, PROPOSAL_CHARS
 from ..phases import STAGES, Stage
 from ..ports import Ask, Inferred
 from ..values import Evidence, Proposal, Thread
-from ._calls import masked
+from ._calls import mask_text
 
 if TYPE_CHECKING:
     from ..ports import Reading
@@ -32,7 +32,7 @@ def ask_of(reading: Reading, thread: Thread, rules: Rules, *, seconds: float, er
         thread_id=thread.id,
         stage=thread.stage,
         cause_kind=thread.cause.kind,
-        title=masked(thread.cause.title),
+        title=mask_text(thread.cause.title),
         run_id=thread.cause.run_id,
         run=thread.run,
         evidence=tuple(_resolved(reading, item) for item in thread.evidence),
@@ -66,7 +66,7 @@ def _resolved(reading: Reading, item: Evidence) -> Evidence:
     if item.blob is not None:
         found = reading.blob(item.blob)
         text = ERASED if found is None else found
-    return replace(item, label=masked(item.label), text=masked(text))
+    return replace(item, label=mask_text(item.label), text=mask_text(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Outcome(Generic[T]):
     late: Future[T] | None = None
 
 
-def bounded(call: Callable[[], T], source: str, *, clock: Callable[[], float], until: float) -> Outcome[T]:
+def call_within(call: Callable[[], T], source: str, *, clock: Callable[[], float], until: float) -> Outcome[T]:
     """Run a call in a daemon thread until the clock reaches `until`, then abandon it. Its errors are not raised.
 
     The seconds also count if the clock is set back.
@@ -74,16 +74,16 @@ def _is_contained(error: BaseException) -> bool:
     return isinstance(error, (Exception, *CONTAINED)) or type(error).__module__.startswith("asyncio.")
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error as text without secrets."""
     try:
         found = f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - the caller's __str__
         found = type(error).__name__
-    return masked(found[:ERROR_CHARS])
+    return mask_text(found[:ERROR_CHARS])
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     """Return a text without secrets. Of a very long one, only the first part is kept."""
     if not text:
         return text

@@ -17,7 +17,7 @@ from ..entry import TIMER_MARGIN_S
 from ..errors import ReadOnly, Refused, StoreUnavailable, ThreadsError
 from ..phases import Addition, Phase, Trigger
 from ..values import Cause, Execution, Letter, Report
-from ._calls import Outcome, bounded, deadline, report_late
+from ._calls import Outcome, call_within, deadline, report_late
 from ._reports import report_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _unrun(attempt: _Attempt, why: str, code: str) -> Report:
 
 
 def _failed_preconditions(attempt: _Attempt, bound: Bound) -> tuple[str, ...]:
-    outcome = bounded(
+    outcome = call_within(
         lambda: attempt.catalogue.failed_preconditions(bound, attempt.thread),
         f"the preconditions of {bound.action}",
         clock=attempt.engine.now,
@@ -210,7 +210,7 @@ def _run(attempt: _Attempt, bound: Bound, execution: Execution) -> Report:
     def call() -> object:
         return action.run(parameters, execution)
 
-    outcome = bounded(call, f"the action {name}", clock=engine.now, until=execution.deadline_at)
+    outcome = call_within(call, f"the action {name}", clock=engine.now, until=execution.deadline_at)
     if outcome.late is not None:
         outcome.late.add_done_callback(_late(attempt, name))
     report = report_of(outcome, name, bound.spec.deadline_s)

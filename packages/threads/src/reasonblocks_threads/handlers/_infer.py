@@ -13,7 +13,7 @@ from ..errors import ReadOnly, Refused
 from ..phases import CATEGORIES, Phase, Stage, Trigger
 from ..ports import Ask, Inferred
 from ._ask import Checked, ask_of, check, usable
-from ._calls import bounded, deadline, described, report_late
+from ._calls import call_within, deadline, describe_error, report_late
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -147,14 +147,16 @@ def _ask(job: _Job, errors: tuple[str, ...]) -> _Answer:
     cost, code, faults = _Cost(), "", [""]
     proposals: tuple[Checked, ...] = ()
     while faults and cost.calls < CALLS and not (cost.calls and _exhausted(job, cost)):
-        outcome = bounded(_call(job, ask), f"the inferencer {inferencer.name}", clock=job.engine.now, until=job.until)
+        outcome = call_within(
+            _call(job, ask), f"the inferencer {inferencer.name}", clock=job.engine.now, until=job.until
+        )
         if outcome.late is not None:
             outcome.late.add_done_callback(_late(job))
             detail = f"{inferencer.name} did not answer in time, and was given up."
             return _Answer(cost=cost.plus(*_UNKNOWN), code="deadline", detail=detail)
         if outcome.error is not None:
             cost, code = cost.plus(*_UNKNOWN), "error"
-            faults = [f"it raised {described(outcome.error)}"]
+            faults = [f"it raised {describe_error(outcome.error)}"]
         else:
             cost, code = cost.plus(*_cost(outcome.value)), "invalid"
             proposals, faults = _usable(job, outcome.value)
@@ -169,7 +171,7 @@ def _usable(job: _Job, answer: object) -> tuple[tuple[Checked, ...], list[str]]:
     try:
         return usable(answer, job.thread, job.rules.catalogue, job.engine.inferencer.name)
     except Exception as exc:  # noqa: BLE001 - values of the caller's may raise whenever they are touched
-        return (), [f"it could not be checked: {described(exc)}"]
+        return (), [f"it could not be checked: {describe_error(exc)}"]
 
 
 def _call(job: _Job, ask: Ask) -> Callable[[], object]:
@@ -198,7 +200,7 @@ def _late(job: _Job) -> Callable[[Future[object]], None]:
             tokens, usd = _cost(future.result())
             said = f"answered too late, for {tokens:,} tokens and {usd:.2f} USD"
         else:
-            said = f"raised {described(error)}"
+            said = f"raised {describe_error(error)}"
         name = f"work:{job.work.id}:late:{job.work.attempts}"
         report_late(job.engine, job.thread.id, name, "inference", f"{job.engine.inferencer.name} {said}")
 
@@ -241,7 +243,7 @@ def _preconditions(job: _Job, asked: Checked) -> list[dict[str, object]] | None:
     bound = asked.bound
     if bound is None:
         return None
-    outcome = bounded(
+    outcome = call_within(
         lambda: job.rules.catalogue.preconditions(bound, job.thread),
         f"the preconditions of {bound.action}",
         clock=job.engine.now,

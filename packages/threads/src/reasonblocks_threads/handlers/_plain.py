@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..phases import Phase, Trigger
 from ..ports import Cleaned
-from ._calls import bounded, deadline, described
+from ._calls import call_within, deadline, describe_error
 from ._reports import text
 from .letters import is_of, settle_letter
 
@@ -57,7 +57,7 @@ def clean_up(engine: Engine, work: Work) -> None:
     if cleaner is None:
         raise LookupError(f"this process has no cleaner of {thread.cause.kind!r}")
     until = deadline(engine, work, CLEAN_UP_S)
-    outcome = bounded(
+    outcome = call_within(
         lambda: cleaner.clean_up(thread, work.id), f"the cleaner of {thread.cause.kind}", clock=engine.now, until=until
     )
     found = outcome.value
@@ -68,7 +68,7 @@ def clean_up(engine: Engine, work: Work) -> None:
     if outcome.late is not None:
         detail = "The cleaner did not answer in time, so whether it cleaned up is unknown."
     elif outcome.error is not None:
-        detail = f"The cleaner raised {described(outcome.error)}"
+        detail = f"The cleaner raised {describe_error(outcome.error)}"
     elif isinstance(found, Cleaned):
         detail = text(found.detail, DETAIL_CHARS) or "The source could not be cleaned up."
     else:
@@ -88,7 +88,7 @@ def notify(engine: Engine, work: Work) -> None:
         card = reading.open_card(work.thread_id)
     if card is None or card.id != f"{work.thread_id}.{work.entered}" or (card.deferred_until or 0.0) > engine.now():
         return
-    outcome = bounded(
+    outcome = call_within(
         lambda: notifier.notify(card), "the notifier", clock=engine.now, until=deadline(engine, work, NOTIFY_S)
     )
     if outcome.error is not None:

@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 
 from ..log.limits import OUTPUT_BYTES, SUMMARY_CHARS
 from ..values import Report
-from ._calls import Outcome, described, masked
+from ._calls import Outcome, describe_error, mask_text
 
 WORD_CHARS = 80
 TO_CHARS = 200
@@ -22,16 +22,16 @@ def report_of(outcome: Outcome[object], action: str, seconds: float) -> Report:
             f"{action} did not report within {seconds:g} s. It may have acted, and may still act.", code="deadline"
         )
     if outcome.error is not None:
-        return Report.failed(f"{action} raised {described(outcome.error)}", code="error")
+        return Report.failed(f"{action} raised {describe_error(outcome.error)}", code="error")
     if not isinstance(outcome.value, Report):
         found = type(outcome.value).__name__
         return Report.failed(
             f"{action} returned {found} and no Report, so what it did is unknown.", code="outcome_unknown"
         )
-    return checked(outcome.value, action)
+    return check_report(outcome.value, action)
 
 
-def checked(report: Report, action: str) -> Report:
+def check_report(report: Report, action: str) -> Report:
     """Return a report of usable fields: texts are cut, and an output that is no small plain JSON is left out."""
     succeeded: object = report.succeeded
     if not isinstance(succeeded, bool) or report.disposition not in DISPOSITIONS:
@@ -60,7 +60,7 @@ def text(value: object, limit: int) -> str:
         found = value if isinstance(value, str) else "" if value is None else str(value)
     except Exception:  # noqa: BLE001 - the caller's __str__
         found = type(value).__name__
-    found = masked(found[: 8 * limit]).strip()
+    found = mask_text(found[: 8 * limit]).strip()
     return found if len(found) <= limit else f"{found[: limit - 1]}…"
 
 

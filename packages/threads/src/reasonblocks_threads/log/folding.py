@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from reasonblocks.util.text import cut
+from reasonblocks.util.text import cut_to_bytes
 
 from .. import codec
 from ..phases import STAGES, Phase, Stage, Trigger
@@ -31,7 +31,7 @@ from ..values import (
     Thread,
     ThreadEvent,
 )
-from .limits import CALLS_KEPT, REASON_BYTES, REASON_CHARS, fact_size, kept_evidence
+from .limits import CALLS_KEPT, REASON_BYTES, REASON_CHARS, fact_size, limit_evidence
 
 Changes: TypeAlias = dict[str, Any]
 Data: TypeAlias = Mapping[str, Any]
@@ -104,7 +104,7 @@ def _opened(event: ThreadEvent) -> Thread:
     if event.kind != "thread_opened" or event.seq != 1:
         raise Malformed(f"the log begins with {event.kind} as event {event.seq}, not with thread_opened as event 1")
     cause = codec.cause(data, "cause")
-    evidence, used = kept_evidence((), cause.evidence, 0, 0)
+    evidence, used = limit_evidence((), cause.evidence, 0, 0)
     proposals = {each.stage: each for each in codec.proposals(data, "proposals")}
     return Thread(
         id=event.thread_id, org_id=codec.text(data, "org_id"), cause=replace(cause, evidence=()), phase=Phase.PROPOSED,
@@ -132,7 +132,7 @@ def _phase_changed(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
         "stage": codec.stage(data, "stage"),
         "entered": event.seq,
         "entered_at": event.at,
-        "reason": cut(codec.words(data, "reason")[:REASON_CHARS], REASON_BYTES),
+        "reason": cut_to_bytes(codec.words(data, "reason")[:REASON_CHARS], REASON_BYTES),
         "deferred_until": None,
     }
     if phase is Phase.EXECUTING:
@@ -152,7 +152,7 @@ def _pending(thread: Thread, event: ThreadEvent) -> Execution:
 
 def _evidence_added(thread: Thread, event: ThreadEvent, data: Data) -> Changes:
     new = codec.evidence(data, "items")
-    evidence, used = kept_evidence(thread.evidence, new, thread.evidence_bytes, thread.facts_bytes)
+    evidence, used = limit_evidence(thread.evidence, new, thread.evidence_bytes, thread.facts_bytes)
     return {"evidence": evidence, "evidence_bytes": used, "run": codec.run(data, "run", thread.run)}
 
 
@@ -224,7 +224,7 @@ def _said(thread: Thread, event: ThreadEvent, words: str, stage: Stage) -> Chang
         return {}
     fact = Fact(id=f"{thread.id}.f{event.seq}", by=event.actor.name, text=words, stage=stage)
     facts_bytes = thread.facts_bytes + fact_size(fact)
-    evidence, used = kept_evidence(thread.evidence, (), thread.evidence_bytes, facts_bytes)
+    evidence, used = limit_evidence(thread.evidence, (), thread.evidence_bytes, facts_bytes)
     return {
         "facts": (*thread.facts, fact), "facts_bytes": facts_bytes, "evidence": evidence, "evidence_bytes": used,
     }  # fmt: skip

@@ -47,7 +47,7 @@ DEPTH = 3
 """Ancestors of a thread."""
 
 
-def kept_evidence(
+def limit_evidence(
     evidence: tuple[Evidence, ...], new: tuple[Evidence, ...], used: int, facts_bytes: int
 ) -> tuple[tuple[Evidence, ...], int]:
     """Return the newest evidence within the limits, and its bytes. One with a known id takes the older one's place."""

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
 from reasonblocks.util.json import MAX_INT, compact
-from reasonblocks.util.text import bounded, whole
+from reasonblocks.util.text import cut_with_hash, whole
 
 from .. import codec
 from ..phases import Phase, Stage
@@ -37,7 +37,7 @@ def clean(text: str) -> str:
 def id_of(text: str) -> str:
     """Return an id as it is stored."""
     text = clean(text)
-    return text if len(text) * 4 <= ID_BYTES else bounded(text, ID_BYTES)
+    return text if len(text) * 4 <= ID_BYTES else cut_with_hash(text, ID_BYTES)
 
 
 def maybe_id(text: str | None) -> str | None:
@@ -66,7 +66,7 @@ def is_whole(text: str) -> bool:
     return True
 
 
-def parsed(text: str) -> object:
+def parse_json(text: str) -> object:
     found: object = json.loads(text)
     return found
 

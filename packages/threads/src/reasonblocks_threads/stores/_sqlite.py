@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from reasonblocks.backends.sqlite_file import Schema, SQLiteFile, WrongFile
-from reasonblocks.concurrency.interrupts import held, holding
+from reasonblocks.concurrency.interrupts import hold, holding
 
 from ..errors import StoreUnavailable
 from ..ports import Reading, Writing
@@ -163,7 +163,7 @@ class SqliteStore:
     def _alone(self, *, nested: bool = False) -> Iterator[None]:
         """Be the only one that writes. A reader in memory may be nested in a transaction of its thread."""
         text = f"{self._name}: another thread wrote for more than {self._busy_s:g} s; try again"
-        with held(self._lock, self._busy_s, StoreUnavailable(text)):
+        with hold(self._lock, self._busy_s, StoreUnavailable(text)):
             if not nested and self._writer is not None and self._writer.db.in_transaction:
                 raise RuntimeError("a transaction of this thread is open: end it before the next one begins")
             yield

@@ -209,7 +209,9 @@ class SqlWriting(SqlReading):
 
     def erase_blobs(self, thread_id: str) -> int:
         sql = "SELECT data FROM event WHERE thread_id = ? AND kind IN ('thread_opened', 'evidence_added')"
-        hashes = {hash for (data,) in self._db.all(sql, (thread_id,)) for hash in codec.blobs_of(_rows.parsed(data))}
+        hashes = {
+            hash for (data,) in self._db.all(sql, (thread_id,)) for hash in codec.blobs_of(_rows.parse_json(data))
+        }
         self._db.erases = True
         return sum(self._db.change("DELETE FROM blob WHERE hash = ?", (id_of(hash),)) for hash in sorted(hashes))
 

@@ -17,7 +17,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.ports import Embedder, SummingEmbedder
 from reasonblocks.types import Tier
-from reasonblocks.util.text import bounded
+from reasonblocks.util.text import cut_with_hash
 
 from ..traces import RecordedRun
 
@@ -59,7 +59,8 @@ class Texts:
         self.runs += 1
         task = (run.source or "" if kind is None else kind, run.task_key)
         steps = [
-            (bounded(step.scored_text, TEXT_BYTES), bool((step.thought + step.reasoning).strip())) for step in run.steps
+            (cut_with_hash(step.scored_text, TEXT_BYTES), bool((step.thought + step.reasoning).strip()))
+            for step in run.steps
         ]
         for tier, queries in self._queries.items():
             _add_windows(steps, TIER_RULES[tier].steps, queries.setdefault(task, {}))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from reasonblocks.account.calls import Kind, kind_of
 from reasonblocks.account.message import message_line
-from reasonblocks.account.results import Reading, read
+from reasonblocks.account.results import Reading, read_result
 from reasonblocks.engine.control import LASTING_STEPS
 from reasonblocks.monitors.builtin import MONITORS
 from reasonblocks.monitors.kinds import TYPES
@@ -21,7 +21,7 @@ from reasonblocks.types import JSON, FSMState, Injection, StepDecision, ToolCall
 
 from ..replay import ReplayedRun, Stand
 from ..report.page import MONITOR, STANDING, Told
-from ..report.sources import told_by
+from ..report.sources import texts_of
 
 SILENCES: Mapping[str, str] = {
     "quiet": "too few dead steps",
@@ -72,12 +72,12 @@ def intervenes(decision: StepDecision) -> bool:
 
 def texts(replayed: ReplayedRun) -> list[Told]:
     """Return all texts of a run's interventions, without standing rules."""
-    found = (text for index in interventions(replayed) for text in told_by(replayed.decisions[index]))
+    found = (text for index in interventions(replayed) for text in texts_of(replayed.decisions[index]))
     return [text for text in found if not text.standing]
 
 
 def monitor_speaks(decision: StepDecision) -> bool:
-    return any(text.source == MONITOR for text in told_by(decision))
+    return any(text.source == MONITOR for text in texts_of(decision))
 
 
 def gate_of(decision: StepDecision) -> str:
@@ -100,7 +100,7 @@ def silence(decision: StepDecision, since: int | None) -> str:
     return SILENCES.get(gate, "steering is off")
 
 
-def observed(replayed: ReplayedRun) -> bool:
+def is_observed(replayed: ReplayedRun) -> bool:
     """Return True if the run is only observed: what is said is withheld."""
     return any(decision.mode == "observe" for decision in (replayed.start, *replayed.decisions))
 
@@ -141,7 +141,7 @@ class Stopped:
         return f"{self.stop.word} before step {self.step + 1:,}"
 
 
-def stopped(replayed: ReplayedRun) -> Stopped | None:
+def first_stop(replayed: ReplayedRun) -> Stopped | None:
     """Return where the run is stopped first; None if nothing ends it. An observed run continues after it."""
     for index, decision in enumerate(replayed.decisions):
         stop = stop_of(decision)
@@ -227,7 +227,7 @@ def results(replayed: ReplayedRun, index: int) -> list[tuple[str, str]]:
     step = replayed.run.steps[index]
     kinds = {call.id: kind_of(call, replayed.tool_roles) for call in step.tool_calls}
     other = next(iter(kinds.values()), Kind(frozenset()))
-    readings = [read(result, kind=kinds.get(result.call_id, other)) for result in step.tool_results]
+    readings = [read_result(result, kind=kinds.get(result.call_id, other)) for result in step.tool_results]
     return [(_status(one), message_line(one.text) if one.failed else "") for one in readings]
 
 
@@ -244,7 +244,7 @@ def reason(replayed: ReplayedRun, index: int) -> str:
         return "not told: steering is off"
     about = _about(decision, stand)
     if monitor_speaks(decision):
-        withheld = any(text.source == MONITOR and text.withheld for text in told_by(decision))
+        withheld = any(text.source == MONITOR and text.withheld for text in texts_of(decision))
         return f"{'would be told, but was withheld' if withheld else 'told'}: {about}"
     reason = _silence(decision, stand)
     return f"not told, {reason}: {about}" if reason else f"not told: {about}"

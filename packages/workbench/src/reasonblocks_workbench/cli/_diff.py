@@ -9,9 +9,10 @@ from itertools import chain, zip_longest
 from reasonblocks.types import JSON, StepDecision
 
 from ..replay import ReplayedRun
-from ..report.sources import told_by
+from ..report.sources import texts_of
 from ._decisions import (
     Stopped,
+    first_stop,
     interventions,
     monitor_speaks,
     run_json,
@@ -19,17 +20,16 @@ from ._decisions import (
     silence,
     step_json,
     stop_reason,
-    stopped,
 )  # fmt: skip
-from ._lines import Canvas, Line, canvas, clipped, fitted, paint
+from ._lines import Canvas, Line, canvas, clip_rows, fit_width, paint
 from ._run_view import (
     INDENT,
     StepView,
     decided_lines,
-    named,
     place_of,
     quiet_lines,
     run_head,
+    speaker_of,
     state_parts,
     stop_lines,
     title_lines,
@@ -52,7 +52,7 @@ def differing(one: ReplayedRun, other: ReplayedRun) -> list[int]:
 def _effects(run: ReplayedRun) -> list[object]:
     """Return what each decision does; an observed run goes on after its stop, which counts only once."""
     effects: list[object] = [_effect(decision) for decision in run.decisions]
-    found = stopped(run)
+    found = first_stop(run)
     if found is not None:
         effects[found.step] = effects[found.step], found.stop
     return effects
@@ -60,7 +60,7 @@ def _effects(run: ReplayedRun) -> list[object]:
 
 def _effect(decision: StepDecision) -> object:
     """Return what a decision does to the next call."""
-    texts = [(text.source, text.text, text.withheld) for text in told_by(decision)]
+    texts = [(text.source, text.text, text.withheld) for text in texts_of(decision)]
     route = decision.route or decision.withheld_route
     return decision.fsm_state, route, texts, decision.placement if texts else None
 
@@ -115,7 +115,7 @@ class Compared:
         self.differing += bool(steps) or start_differs(*replayed)
         self.differing_steps += len(steps)
         for side, run in enumerate(replayed):
-            self.stopped[side] += stopped(run) is not None
+            self.stopped[side] += first_stop(run) is not None
             self.looks[side] += second_look_at(run) is not None
         for side, count in enumerate(counts):
             self.interventions[side] += count
@@ -191,7 +191,7 @@ class DiffReport:
 
 def side_lines(files: Sequence[str], canvas: Canvas) -> Iterator[Line]:
     for name, file in zip(NAMES, files, strict=True):
-        yield ((name.ljust(len(MARGIN)), "bold"), (fitted(file, canvas.width - len(MARGIN)), "dim"))
+        yield ((name.ljust(len(MARGIN)), "bold"), (fit_width(file, canvas.width - len(MARGIN)), "dim"))
 
 
 def entry_lines(replayed: Sequence[ReplayedRun], canvas: Canvas) -> Iterator[Line]:
@@ -204,7 +204,7 @@ def entry_lines(replayed: Sequence[ReplayedRun], canvas: Canvas) -> Iterator[Lin
     yield from title_lines(replayed[0], canvas, count)
     for side, one in zip(NAMES, replayed, strict=True):
         name = side
-        for row in clipped(_short(one, steps[0]), canvas.width - 5, 2, 2):
+        for row in clip_rows(_short(one, steps[0]), canvas.width - 5, 2, 2):
             yield ((INDENT, ""), (name.ljust(len(MARGIN)), "bold"), (row, ""))
             name = " "
 
@@ -213,16 +213,16 @@ def _short(replayed: ReplayedRun, index: int) -> str:
     """Return in a sentence what the decision after that step does."""
     if index >= len(replayed.decisions):
         return "not decided: the run would have been stopped before"
-    decision, found = replayed.decisions[index], stopped(replayed)
+    decision, found = replayed.decisions[index], first_stop(replayed)
     state = decision.fsm_state.value
     if found is not None and found.step == index:
         return f"{state}, {'stops' if found.stop.real else 'would stop'} the run: {stop_reason(replayed, found)}"
-    texts = [text for text in told_by(decision) if not text.standing]
+    texts = [text for text in texts_of(decision) if not text.standing]
     if not texts:
         why = silence(decision, None)
         return f"{state}, says nothing{f' ({why})' if why else ''}"
     verb = "would say" if texts[0].withheld else "says"
-    return f"{state}, {named(texts[0])} {verb}: {texts[0].text}"
+    return f"{state}, {speaker_of(texts[0])} {verb}: {texts[0].text}"
 
 
 def _decisions(replayed: Sequence[ReplayedRun], index: int) -> list[StepDecision | None]:
@@ -239,7 +239,7 @@ def differing_steps(
     if start_differs(*replayed):
         yield from _start(canvas, replayed)
     view, last = StepView(canvas, full=full), _LastSaid(replayed)
-    ends = [stopped(run) for run in replayed]
+    ends = [first_stop(run) for run in replayed]
     for index in steps:
         yield ()
         yield ((f"step {index}", "bold"),)

@@ -23,7 +23,7 @@ from reasonblocks.util.secret import shown_url
 
 from ..extras import EXTRAS
 from .files import ORG
-from .output import OK, PROBLEM, Table, numbered, show, warn
+from .output import OK, PROBLEM, Table, show, warn, with_noun
 
 if TYPE_CHECKING:
     from reasonblocks.backends.http import Exchange
@@ -219,7 +219,7 @@ def _memory(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[st
     except ReasonBlocksError as error:
         return {}, (str(error),)
     findings = sum(codebase.findings for codebase in codebases)
-    counts = f"{numbered(findings, 'finding')} about {numbered(len(codebases), 'codebase')}"
+    counts = f"{with_noun(findings, 'finding')} about {with_noun(len(codebases), 'codebase')}"
     return {"codebase memory": f"LocalFindings {store.path}, {counts}, of org {ORG!r}"}, ()
 
 

@@ -11,8 +11,8 @@ from typer import Argument, Option
 from reasonblocks.exceptions import ConfigError, RecordError
 from reasonblocks.monitors.excerpts import call_line
 
-from .files import recorded
-from .options import Format, Settings, expanded, whole
+from .files import read_recorded
+from .options import Format, Settings, expand_options, whole
 from .output import OK, PROBLEM, printable, say, warn
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..traces import RecordedRun
 
 
-@expanded
+@expand_options
 def explain(
     file: Annotated[str, Argument(metavar="RUN")],
     step: Annotated[int, Argument(metavar="STEP", parser=whole, help="the number of the completed step, from 0 on")],
@@ -64,7 +64,7 @@ def explain(
 
 
 def _runs(path: str, format: str | None, run_id: str | None) -> Iterator[RecordedRun]:
-    for run in recorded(path, lambda at: None, format):
+    for run in read_recorded(path, lambda at: None, format):
         if isinstance(run, RecordError):
             warn(str(run))
         elif run_id in (None, run.run_id):

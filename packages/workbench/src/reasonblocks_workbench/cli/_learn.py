@@ -14,8 +14,8 @@ from typer import Argument, Option
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.util.files import STORE
 
-from .files import ORG, PROPOSALS, in_home, placed, runs_of
-from .options import OPTIONS, FlagError, Format, Json, Settings, exclusive, expanded
+from .files import ORG, PROPOSALS, home_path, in_home, runs_of
+from .options import OPTIONS, FlagError, Format, Json, Settings, exclusive, expand_options
 from .output import OK, PROBLEM, printable, say, warn
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _BASIS = {
 }
 
 
-def listed(number: int, proposal: Proposal) -> Iterator[str]:
+def proposal_lines(number: int, proposal: Proposal) -> Iterator[str]:
     """Yield the lines that show one proposal."""
     pattern = proposal.pattern
     kind = f"{pattern.failure_type or 'no failure type'}, {proposal.form}"
@@ -51,12 +51,12 @@ def review(pending: Mapping[int, Proposal]) -> list[Proposal]:
     """Ask about each proposal until the user quits; return the accepted and refused ones, as edited."""
     decided: list[Proposal] = []
     for number, proposal in pending.items():
-        for line in listed(number, proposal):
+        for line in proposal_lines(number, proposal):
             say(line)
         answer = _answer()
         while answer == "e":
             proposal = _edited(proposal)
-            for line in listed(number, proposal):
+            for line in proposal_lines(number, proposal):
                 say(line)
             answer = _answer()
         if answer == "q":
@@ -79,7 +79,7 @@ def _answer() -> str:
 
 def _edited(proposal: Proposal) -> Proposal:
     """Return the proposal with the user's texts, or unchanged if these are invalid; an empty line keeps a text."""
-    from reasonblocks.patterns import checked
+    from reasonblocks.patterns import check_pattern
 
     pattern = proposal.pattern
     fields: dict[str, JSON] = dict(pattern.fields)
@@ -90,7 +90,7 @@ def _edited(proposal: Proposal) -> Proposal:
             except EOFError:
                 break
     try:
-        return replace(proposal, pattern=checked(replace(pattern, fields=fields)))
+        return replace(proposal, pattern=check_pattern(replace(pattern, fields=fields)))
     except ConfigError as error:
         warn(f"kept as it was: {error}")
         return proposal
@@ -102,7 +102,7 @@ class Judging(Settings):
     OPTIONS = tuple(option for option in OPTIONS if option.setting in ("task_profile", "tool_roles", "calibration"))
 
 
-@expanded
+@expand_options
 def learn(
     settings: Judging,
     runs: Annotated[list[str] | None, Argument(metavar="RUNS")] = None,
@@ -129,7 +129,7 @@ def learn(
 
     exclusive({"--accept": accept is not None, "--review": reviews})
     accepted = None if accept is None else _numbers(accept)
-    path = placed(out, PROPOSALS, "--out FILE")
+    path = home_path(out, PROPOSALS, "--out FILE")
     known = read_proposals(path)
     if runs:
         found = _found(runs_of(runs, format), settings.given, org)
@@ -154,7 +154,7 @@ def learn(
         say(f"{stored} accepted, {len(decided) - stored} refused, {len(pending) - len(decided)} pending")
     else:
         for number, proposal in pending.items():
-            for line in listed(number, proposal):
+            for line in proposal_lines(number, proposal):
                 say(line)
         say(f"{len(pending)} pending" if pending else "nothing is proposed")
     return OK
@@ -217,5 +217,5 @@ def _store(path: str | None, decided: Sequence[Proposal]) -> None:
 
     accepted = [proposal.pattern for proposal in decided if proposal.status == "accepted"]
     if accepted:
-        with LocalStore(placed(path, STORE, "--store PATH")) as store:
+        with LocalStore(home_path(path, STORE, "--store PATH")) as store:
             store.add(accepted)

@@ -118,7 +118,7 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def fitted(text: str, width: int) -> str:
+def fit_width(text: str, width: int) -> str:
     """Return the text as one line of at most `width` columns, five at least; a cut one ends in an ellipsis."""
     line = " ".join(clean(_COLOURS.sub("", text[: 8 * width])).split())
     if cells(line) <= width and len(text) <= 8 * width:
@@ -132,7 +132,7 @@ def rows(text: str, width: int) -> Iterator[str]:
         yield from _wrapped(clean(_COLOURS.sub("", line).expandtabs(TAB)).rstrip(), width)
 
 
-def clipped(text: str, width: int, head: int, tail: int) -> list[str]:
+def clip_rows(text: str, width: int, head: int, tail: int) -> list[str]:
     """Return the first and last rows of a text without blank ones, and between them the number of characters left out.
 
     A text that needs at most one row more is returned whole.

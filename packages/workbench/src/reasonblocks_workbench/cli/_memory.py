@@ -20,8 +20,8 @@ from reasonblocks.util.files import STORE
 from ..extras import EXTRAS
 from ._main import OneCommand
 from .files import ORG, in_home
-from .options import FlagError, Json, decimal, exclusive, expanded, whole
-from .output import OK, PROBLEM, Table, numbered, printable, say, show, warn
+from .options import FlagError, Json, decimal, exclusive, expand_options, whole
+from .output import OK, PROBLEM, Table, printable, say, show, warn, with_noun
 
 if TYPE_CHECKING:
     from reasonblocks.findings import Checkout
@@ -85,7 +85,7 @@ class Place:
 
 
 @memory.command("list")
-@expanded
+@expand_options
 def list_findings(
     place: Place,
     codebase: Annotated[
@@ -118,7 +118,7 @@ def list_findings(
             say(_as_json(finding))
     elif found:
         rows = [(one.finding_id, *_row(one)) for one in found]
-        show(Table(title=numbered(len(found), "finding"), head=("id", *_HEAD), rows=rows))
+        show(Table(title=with_noun(len(found), "finding"), head=("id", *_HEAD), rows=rows))
     else:
         say("no finding")
     return OK
@@ -136,7 +136,7 @@ def _list_codebases(place: Place, *, as_json: bool) -> int:
             say(json.dumps(asdict(codebase)))
     elif found:
         rows = [(one.codebase_id, f"{one.findings:,}", one.newest) for one in found]
-        show(Table(title=numbered(len(found), "codebase"), head=("codebase", "findings", "newest"), rows=rows))
+        show(Table(title=with_noun(len(found), "codebase"), head=("codebase", "findings", "newest"), rows=rows))
     else:
         say("no codebase")
     return OK
@@ -161,7 +161,7 @@ def _about(found: Sequence[Finding], path: str, checkout: Checkout) -> tuple[Fin
 
 
 @memory.command("search")
-@expanded
+@expand_options
 def search_findings(
     place: Place,
     codebase: Annotated[str, Argument(metavar="CODEBASE")],
@@ -182,7 +182,7 @@ def search_findings(
         for finding in found:
             say(_as_json(finding))
     elif found:
-        title = f"{numbered(len(found), 'finding')}, with scores from 0 to 1"
+        title = f"{with_noun(len(found), 'finding')}, with scores from 0 to 1"
         show(Table(title=title, head=("score", "id", *_HEAD, "file is"), rows=list(map(_hit, found))))
     elif is_empty:
         warn(f"{printable(preview(codebase, PREVIEW))} has no finding; reasonblocks memory list shows codebases")
@@ -211,7 +211,7 @@ class Several(OneCommand):
 
 
 @memory.command("forget", cls=Several)
-@expanded
+@expand_options
 def forget_findings(
     place: Place,
     codebase: Annotated[str, Argument(metavar="CODEBASE")],
@@ -240,15 +240,15 @@ def forget_findings(
     if as_json:
         say(json.dumps({"removed": removed}))
     else:
-        say(f"{numbered(removed, 'finding')} removed")
+        say(f"{with_noun(removed, 'finding')} removed")
     missing = len(set(ids or ())) - removed
     if missing > 0:
-        warn(f"{numbered(missing, 'id')} not found")
+        warn(f"{with_noun(missing, 'id')} not found")
     return PROBLEM if missing > 0 else OK
 
 
 @memory.command("serve")
-@expanded
+@expand_options
 def serve(place: Place, codebase: Annotated[str, Argument(metavar="CODEBASE")], root: Root = None) -> int:
     """Serve a codebase's memory to an agent, as an MCP server on stdio."""
     serve_stdio = mcp_server()

@@ -15,9 +15,9 @@ from reasonblocks.types.steering import Tier
 from reasonblocks.util.files import STORE
 
 from ._calibrate import calibrate_curves
-from .files import ORG, STDOUT, in_home, placed, write
+from .files import ORG, STDOUT, home_path, in_home, write
 from .options import Json, decimal
-from .output import OK, PROBLEM, Table, numbered, printable, say, say_data, show, warn
+from .output import OK, PROBLEM, Table, printable, say, say_data, show, warn, with_noun
 
 if TYPE_CHECKING:
     from reasonblocks.backends.local_store import LocalStore
@@ -41,12 +41,12 @@ OnlyTier: TypeAlias = Annotated[Tier | None, Option(help="only this tier")]
 patterns = Typer(add_completion=False, help="Manage the pattern store: add, remove, list, search and check patterns.")
 
 
-def opened(path: str | None) -> LocalStore:
+def open_store(path: str | None) -> LocalStore:
     """Open the store, with the starter library under it. Its file is created when a pattern is added."""
     from reasonblocks.backends.local_store import LocalStore
     from reasonblocks.patterns.starter import starter_patterns
 
-    return LocalStore(placed(path, STORE, "--store PATH"), layer=starter_patterns())
+    return LocalStore(home_path(path, STORE, "--store PATH"), layer=starter_patterns())
 
 
 def origin(pattern: Pattern) -> Origin:
@@ -78,7 +78,7 @@ def _shipped() -> dict[str, Pattern]:
     return {starter.id: starter for starter in starter_patterns()}
 
 
-def named(store: LocalStore, pattern_id: str) -> Pattern:
+def find_pattern(store: LocalStore, pattern_id: str) -> Pattern:
     """Return the pattern with that id. Raises `ReasonBlocksError` with the nearest id."""
     from reasonblocks.util.text import nearest
 
@@ -137,7 +137,7 @@ def add(
     }
     values = (_from_stdin() if stdin else {}) | {name: value for name, value in given.items() if value is not None}
     pattern = _pattern_of(values, field)
-    with opened(store) as own:
+    with open_store(store) as own:
         if own.get(pattern.id) is not None and not replaces:
             raise ReasonBlocksError(f"pattern {pattern.id!r} already exists: use --replace or another --id")
         own.add([pattern])
@@ -216,7 +216,7 @@ def import_files(
         bad = f"{len(faults)} invalid, " if faults else ""
         warn(f"reasonblocks patterns import: {bad}nothing was added" + (" (--skip-bad adds the others)" * bool(found)))
         return PROBLEM
-    with opened(store) as own:
+    with open_store(store) as own:
         before = [own.get(pattern.id) for pattern in found]
         if not dry_run:
             own.add(found)
@@ -256,8 +256,8 @@ def remove(ids: Annotated[list[str], Argument(metavar="ID")], store: Store = Non
     """
     from reasonblocks.types import Pattern
 
-    with opened(store) as own:
-        found = [named(own, name) for name in dict.fromkeys(ids)]
+    with open_store(store) as own:
+        found = [find_pattern(own, name) for name in dict.fromkeys(ids)]
         for pattern in found:
             source, by_default = origin(pattern), is_off_by_default(pattern.id)
             if source == "starter" and not by_default:
@@ -288,11 +288,11 @@ def restore(
         raise ReasonBlocksError(
             "name the patterns to switch on, or give --all; `reasonblocks patterns list` names them"
         )
-    with opened(store) as own:
+    with open_store(store) as own:
         if every:
             found = [pattern for pattern in own.list(ORG, layer=True) if origin(pattern) == "starter, off"]
         else:
-            found = [named(own, name) for name in dict.fromkeys(ids or ())]
+            found = [find_pattern(own, name) for name in dict.fromkeys(ids or ())]
         for pattern in found:
             if pattern.off:
                 _switch_on(own, pattern)
@@ -323,7 +323,7 @@ def list_patterns(
     org: Org = ORG,
 ) -> int:
     """List the patterns of the store and of the starter library."""
-    with opened(store) as own:
+    with open_store(store) as own:
         found = own.list(org or ORG, tier, failure_type=failure_type, layer=not yours)
     if as_json:
         for pattern in found:
@@ -333,7 +333,7 @@ def list_patterns(
             (one.id, one.tier, one.failure_type or "-", one.org_id or "-", origin(one), _text(one)) for one in found
         ]
         head = ("id", "tier", "trouble", "org", "from", "text")
-        show(Table(title=numbered(len(found), "pattern"), head=head, rows=rows))
+        show(Table(title=with_noun(len(found), "pattern"), head=head, rows=rows))
     else:
         say("no pattern")
     return OK
@@ -365,8 +365,8 @@ def show_pattern(
 
     from ..authoring import as_toml
 
-    with opened(store) as own:
-        pattern = named(own, id)
+    with open_store(store) as own:
+        pattern = find_pattern(own, id)
     if as_json:
         say(json.dumps(_as_dict(pattern)))
         return OK
@@ -455,7 +455,7 @@ def _hits(path: str | None, org: str, tier: Tier, texts: Sequence[str], failure_
     from reasonblocks.engine.gates import TIER_RULES
     from reasonblocks.patterns import gate
 
-    with opened(path) as store:
+    with open_store(path) as store:
         own = {pattern.id: pattern for pattern in store.list(org, tier, layer=True)}
         ranked = [(own[trace.pattern.id], trace.similarity) for trace in _ranked(store, org, tier, texts, failure_type)]
     return [
@@ -509,14 +509,14 @@ def export(
     """Write the store's patterns as JSON Lines or TOML."""
     from ..authoring import as_jsonl, as_toml
 
-    with opened(store) as own:
+    with open_store(store) as own:
         found = own.list(org or ORG, layer=starter)
     if org is None:
         warn(f"what org {ORG!r} sees; lessons that belong to another org are exported with --org")
     as_table = toml or out.lower().endswith(".toml")
     write(out, as_toml(found) if as_table else as_jsonl(found), toml=as_table)
     if out != STDOUT:
-        say(f"{out}: {numbered(len(found), 'pattern')}")
+        say(f"{out}: {with_noun(len(found), 'pattern')}")
     return OK
 
 
@@ -552,7 +552,7 @@ def check(
     FILE is JSON Lines or TOML; without one the store is checked. Exits with 1 for an invalid pattern or file, and with
     --strict for any warning.
     """
-    with opened(store) as own:
+    with open_store(store) as own:
         visible, ids = own.list(org or ORG, layer=True), {pattern.id for pattern in own.list(org or ORG)}
     remarks = list(_of_files(files, visible) if files else _of_store(visible, ids))
     for remark in remarks:

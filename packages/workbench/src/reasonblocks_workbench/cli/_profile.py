@@ -11,9 +11,9 @@ from typer import Option, Typer
 
 from reasonblocks.util.files import PROFILES
 
-from .files import in_home, placed
-from .options import FlagError, expanded
-from .output import OK, PROBLEM, Table, numbered, say, show, warn
+from .files import home_path, in_home
+from .options import FlagError, expand_options
+from .output import OK, PROBLEM, Table, say, show, warn, with_noun
 
 if TYPE_CHECKING:
     from reasonblocks.backends.profiles import ProfileFile, Row
@@ -38,7 +38,7 @@ class Wanted:
     def open(self) -> ProfileFile:
         from reasonblocks.backends.profiles import ProfileFile
 
-        return ProfileFile(placed(self.path, PROFILES, "--file PATH"))
+        return ProfileFile(home_path(self.path, PROFILES, "--file PATH"))
 
     def rows(self, file: ProfileFile) -> list[Row]:
         """Return the agents that the options name."""
@@ -54,7 +54,7 @@ class Wanted:
         if known := len(file.agents()):
             given = (("--agent", self.agent), ("--org", self.org), ("--task-profile", self.task_profile))
             named = " ".join(f"{flag} {value!r}" for flag, value in given if value is not None)
-            found = f"{file.path} has no agent with {named}; without that, it has {numbered(known, 'agent')}"
+            found = f"{file.path} has no agent with {named}; without that, it has {with_noun(known, 'agent')}"
         elif self.path is not None and not Path(file.path).exists():
             found = f"there is no file {file.path}; --file must be the one that a client's profile= names"
         else:
@@ -66,7 +66,7 @@ class Wanted:
 
 
 @profile.command("show")
-@expanded
+@expand_options
 def show_profiles(
     wanted: Wanted,
     as_json: Annotated[bool, Option("--json", help="print one JSON object per agent, nothing else")] = False,
@@ -84,7 +84,7 @@ def show_profiles(
 
 
 @profile.command("reset")
-@expanded
+@expand_options
 def reset(wanted: Wanted, every: Annotated[bool, Option("--all", help="forget every agent")] = False) -> int:
     """Forget the runs of agents."""
     if not (every or wanted.agent or wanted.org or wanted.task_profile):
@@ -98,7 +98,7 @@ def reset(wanted: Wanted, every: Annotated[bool, Option("--all", help="forget ev
 
 
 @profile.command("export")
-@expanded
+@expand_options
 def export(
     wanted: Wanted, out: Annotated[str, Option(metavar="FILE", help="the file to write; it must not exist")]
 ) -> int:

@@ -23,16 +23,16 @@ from reasonblocks.types.outcomes import UNKNOWN
 
 from ..replay import ReplayedRun
 from ..report import Tally, Told, page_of_replayed
-from ..report.sources import told_by
-from ..report.tally import counted, listed, median_of, percent, ranked
-from ._decisions import interventions, replayed_json, second_look_at, stopped, why
+from ..report.sources import texts_of
+from ..report.tally import count_of, join_names, median_of, percent, ranked
+from ._decisions import first_stop, interventions, replayed_json, second_look_at, why
 from ._diff import DiffReport, diff_json
-from ._lines import Canvas, Line, canvas, fitted, paint
+from ._lines import Canvas, Line, canvas, fit_width, paint
 from ._replayer import Replayer, replayer
 from ._report import WithPages
 from ._run_view import INDENT, decided_lines, place_of, run_lines, stop_lines, title_lines
-from .files import recorded, size
-from .options import FlagError, Format, Json, Settings, count, exclusive, expanded, settings_of_file
+from .files import read_recorded, size
+from .options import FlagError, Format, Json, Settings, count, exclusive, expand_options, settings_of_file
 from .output import OK, PROBLEM, Bar, Table, printable, say, show, warn, warnings_once
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ KEPT_IDS = 10_000
 STATES = ("INIT", "FAST", "NORMAL", "SLOW", "SKIP", "END")
 
 
-@expanded
+@expand_options
 def replay(
     files: Annotated[list[str], Argument(metavar="FILE")],
     settings: Settings,
@@ -156,7 +156,7 @@ class _Work:
     def _gather(self, replayers: Sequence[Replayer]) -> None:
         """Replay all runs once, so that each can be judged by the others."""
         for path in self.files if replayers else ():
-            for run in recorded(path, lambda at: None, self.format):
+            for run in read_recorded(path, lambda at: None, self.format):
                 if not isinstance(run, RecordError):
                     for gathering in replayers:
                         gathering(run)
@@ -181,7 +181,7 @@ class _Work:
 
     def _wanted(self, path: str, offset: int) -> Iterator[RecordedRun]:
         """Yield the runs to replay; report and count malformed ones."""
-        for run in recorded(path, lambda at: self._progress(offset + at), self.format):
+        for run in read_recorded(path, lambda at: self._progress(offset + at), self.format):
             if isinstance(run, RecordError):
                 self.malformed += 1
                 self.bar.clear()
@@ -286,7 +286,7 @@ class InjectedReport:
 
     def add(self, replayed: Sequence[ReplayedRun]) -> bool:
         run = replayed[0]
-        steps, found = interventions(run), stopped(run)
+        steps, found = interventions(run), first_stop(run)
         self.runs += 1
         self.found += bool(steps)
         self.texts += len(steps)
@@ -310,7 +310,7 @@ class InjectedReport:
 
 def is_listed(replayed: ReplayedRun) -> bool:
     """Return True for a run with an intervention, a stop or a second look."""
-    return bool(interventions(replayed)) or stopped(replayed) is not None or second_look_at(replayed) is not None
+    return bool(interventions(replayed)) or first_stop(replayed) is not None or second_look_at(replayed) is not None
 
 
 def _counted(found: int, runs: int, texts: int) -> str:
@@ -329,12 +329,12 @@ def injected_lines(replayed: ReplayedRun, canvas: Canvas, *, full: bool = False)
         yield from _texts(replayed, steps, canvas)
     elif steps:
         text = next(filter(None, map(str.strip, first_said(replayed, steps[0]).text.splitlines())), "")
-        yield ((INDENT, ""), (f"{canvas.glyphs.said} ", "magenta"), (fitted(text, canvas.width - 4), "dim"))
+        yield ((INDENT, ""), (f"{canvas.glyphs.said} ", "magenta"), (fit_width(text, canvas.width - 4), "dim"))
 
 
 def _about(replayed: ReplayedRun) -> str:
     """Return the number of interventions with the first one's place and reason, the stop, and the second look."""
-    steps, found, look = interventions(replayed), stopped(replayed), second_look_at(replayed)
+    steps, found, look = interventions(replayed), first_stop(replayed), second_look_at(replayed)
     of, parts = f" of {len(replayed.run.steps):,}", []
     if steps:
         first = first_said(replayed, steps[0])
@@ -353,7 +353,7 @@ def _texts(replayed: ReplayedRun, steps: Iterable[int], canvas: Canvas) -> Itera
         decision = replayed.decisions[index]
         yield ()
         yield from decided_lines(decision, canvas, place_of(decision, index), standing=False)
-    found = stopped(replayed)
+    found = first_stop(replayed)
     if found is not None:
         yield ()
         yield from stop_lines(replayed, found, canvas)
@@ -362,7 +362,7 @@ def _texts(replayed: ReplayedRun, steps: Iterable[int], canvas: Canvas) -> Itera
 
 def first_said(replayed: ReplayedRun, step: int) -> Told:
     """Return the first text after that step that is no standing rule."""
-    return next(text for text in told_by(replayed.decisions[step]) if not text.standing)
+    return next(text for text in texts_of(replayed.decisions[step]) if not text.standing)
 
 
 @dataclass(slots=True)
@@ -390,25 +390,31 @@ class Summary:
         rows = [
             ("runs", f"{every.runs:,}, {every.recorded:,} steps, {self.malformed:,} malformed"),
             *([("unknown outcome", _runs(unknown))] if (unknown := every.outcomes[UNKNOWN]) else []),
-            ("states", listed(f"{name} {percent(every.states[name], every.steps)}" for name in _seen(every.states))),
-            ("reached by", listed(f"{name} {counted(every.reached[name], 'run')}" for name in _seen(every.states))),
+            (
+                "states",
+                join_names(f"{name} {percent(every.states[name], every.steps)}" for name in _seen(every.states)),
+            ),
+            (
+                "reached by",
+                join_names(f"{name} {count_of(every.reached[name], 'run')}" for name in _seen(every.states)),
+            ),
             ("interventions", _interventions(every)),
             *([(self._stopped_word(), self._stopped())] if self.stops or every.stopped else []),
             (
                 "monitors fired",
-                listed(f"{name} in {counted(count, 'run')}" for name, count in ranked(every.monitors)),
+                join_names(f"{name} in {count_of(count, 'run')}" for name, count in ranked(every.monitors)),
             ),
             ("ends in doubt", self._doubts()),
         ]
         if every.looks:
             rows.append(("second looks", self._with_outcomes("looks")))
         if every.faults:
-            rows.append(("faults", f"{counted(every.faults, 'step')} went unsteered; --strict raises the first"))
+            rows.append(("faults", f"{count_of(every.faults, 'step')} went unsteered; --strict raises the first"))
         return Table(title=self.name, head=("", ""), rows=rows)
 
     def _doubts(self) -> str:
         """List the doubts by monitor, with the number of doubted runs that were recorded as a success."""
-        named = listed(f"{name} in {_runs(count)}" for name, count in ranked(self.every.doubts))
+        named = join_names(f"{name} in {_runs(count)}" for name, count in ranked(self.every.doubts))
         succeeding = self.succeeding.doubted
         return f"{named}; {succeeding:,} of them reported success" if succeeding else named
 
@@ -467,7 +473,7 @@ def total(summaries: Sequence[Summary]) -> Summary:
 def _interventions(tally: Tally) -> str:
     if not tally.interventions:
         return "none"
-    runs = f"{counted(tally.flagged, 'run')} ({percent(tally.flagged, tally.runs)})"
+    runs = f"{count_of(tally.flagged, 'run')} ({percent(tally.flagged, tally.runs)})"
     return f"{tally.interventions:,} in {runs}, the first after step {median_of(tally.firsts)} (median)"
 
 
@@ -476,4 +482,4 @@ def _seen(states: Counter[str]) -> list[str]:
 
 
 def _runs(count: int) -> str:
-    return counted(count, "run")
+    return count_of(count, "run")

@@ -16,9 +16,9 @@ from reasonblocks.exceptions import RecordError
 from reasonblocks.util.files import write_whole
 
 from ._replayer import Replayer, replayer
-from .files import recorded, size
-from .options import FlagError, Format, Settings, count, exclusive, expanded
-from .output import OK, PROBLEM, Bar, numbered, say, warn, warnings_once
+from .files import read_recorded, size
+from .options import FlagError, Format, Settings, count, exclusive, expand_options
+from .output import OK, PROBLEM, Bar, say, warn, warnings_once, with_noun
 
 if TYPE_CHECKING:
     from ..replay import ReplayedRun
@@ -38,7 +38,7 @@ MARK_WITHIN = 1_000
 """Bytes of a page in which its mark is."""
 
 
-@expanded
+@expand_options
 def report(
     files: Annotated[list[str], Argument(metavar="FILE")],
     settings: Settings,
@@ -96,7 +96,7 @@ class _Work:
     def _gather(self, replaying: Replayer) -> None:
         """Replay all recordings once, to gather the profiles of their agents."""
         for path in (path for path, is_own in self.logs.items() if replaying.gathers and not is_own):
-            for run in recorded(path, lambda at: None, self.format):
+            for run in read_recorded(path, lambda at: None, self.format):
                 if not isinstance(run, RecordError):
                     replaying(run)
         replaying.gathered()
@@ -123,7 +123,7 @@ class _Work:
     def _replayed(self, path: str, replaying: Replayer) -> Iterator[RunPage | RecordError]:
         from ..report import page_of_replayed
 
-        for run in recorded(path, self._progress, self.format):
+        for run in read_recorded(path, self._progress, self.format):
             yield run if isinstance(run, RecordError) else page_of_replayed(replaying(run), thresholds=self.thresholds)
 
     def _progress(self, at: int) -> None:
@@ -171,7 +171,7 @@ class Book:
     def write(self) -> None:
         text = "".join(self.page.parts())
         write_whole(self.path, text)
-        say(f"{self.path}: {numbered(self.runs, 'run')}, {self.steps:,} steps, {len(text.encode()) / 1e6:.1f} MB")
+        say(f"{self.path}: {with_noun(self.runs, 'run')}, {self.steps:,} steps, {len(text.encode()) / 1e6:.1f} MB")
 
 
 class Folder:
@@ -206,7 +206,7 @@ class Folder:
         write_whole(self.path / INDEX, runs_page(self._listing()))
         for name in self.old - {INDEX}:
             (self.path / name).unlink(missing_ok=True)
-        say(f"{self.path / INDEX}: {numbered(self.runs, 'run')}, {self.tally.recorded:,} steps, a page for each")
+        say(f"{self.path / INDEX}: {with_noun(self.runs, 'run')}, {self.tally.recorded:,} steps, a page for each")
 
     def _listing(self) -> Listing:
         from ..report import Listing

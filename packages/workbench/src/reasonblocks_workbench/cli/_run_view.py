@@ -8,31 +8,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 
 from reasonblocks.account.calls import Kind
-from reasonblocks.account.results import read
+from reasonblocks.account.results import read_result
 from reasonblocks.types import JSON, FSMState, Step, StepDecision, ToolCall, ToolResult, Usage
 from reasonblocks.types.outcomes import kind_of
 from reasonblocks.util.json import canonical
 
 from ..replay import ReplayedRun
 from ..report import Told
-from ..report.sources import told_by
+from ..report.sources import texts_of
 from ._decisions import (
     Stopped,
     finding,
+    first_stop,
     gate_of,
     intervenes,
     interventions,
+    is_observed,
     monitor_speaks,
-    observed,
     second_look,
     second_look_at,
     silence,
     stop_reason,
-    stopped,
     texts,
     why,
 )  # fmt: skip
-from ._lines import Canvas, Line, bar, cells, clipped, fitted, level, plain, rows
+from ._lines import Canvas, Line, bar, cells, clip_rows, fit_width, level, plain, rows
 from .output import clean, printable
 
 BAR = 10
@@ -66,7 +66,7 @@ class StepView:
     def line(self, step: Step) -> str:
         """Return the step in one row: its calls, or what it thinks if it calls nothing."""
         calls = " + ".join(f"{call.name} {_arguments(call.arguments, 60)}" for call in step.tool_calls)
-        return fitted(calls or step.thought or step.reasoning, self.canvas.width - len(INDENT))
+        return fit_width(calls or step.thought or step.reasoning, self.canvas.width - len(INDENT))
 
     def _thought(self, step: Step) -> Iterator[Line]:
         if step.thought.strip():
@@ -113,12 +113,12 @@ class StepView:
             yield ((indent, ""), (row, style))
 
     def _rows(self, text: str, width: int, limits: tuple[int, int]) -> Iterable[str]:
-        return rows(text, width) if self.full else clipped(text, width, *limits)
+        return rows(text, width) if self.full else clip_rows(text, width, *limits)
 
 
 def is_error(result: ToolResult) -> bool:
     """Return True for a result that is an error, or announces one where the recording does not know."""
-    return read(result, kind=Kind(frozenset())).failed if result.is_error is None else result.is_error
+    return read_result(result, kind=Kind(frozenset())).failed if result.is_error is None else result.is_error
 
 
 def _by_call(step: Step) -> dict[int, list[ToolResult]]:
@@ -136,15 +136,15 @@ def _arguments(arguments: JSON, limit: int) -> str:
     given = arguments if isinstance(arguments, dict) else {"": arguments}
     if len(given) == 1:
         (value,) = given.values()
-        return fitted(value if isinstance(value, str) else canonical(value), limit)
+        return fit_width(value if isinstance(value, str) else canonical(value), limit)
     each = max(12, limit // max(1, len(given)))
-    return "  ".join(f"{fitted(key, 40)}={_value(value, each)}" for key, value in given.items())
+    return "  ".join(f"{fit_width(key, 40)}={_value(value, each)}" for key, value in given.items())
 
 
 def _value(value: JSON, limit: int) -> str:
     text = json.dumps(value[: 2 * limit], ensure_ascii=False) if isinstance(value, str) else canonical(value)
     plain = isinstance(value, str) and value and " " not in value and text == f'"{value}"'
-    return fitted(str(value) if plain else text, limit)
+    return fit_width(str(value) if plain else text, limit)
 
 
 def run_lines(replayed: ReplayedRun, canvas: Canvas, *, full: bool = False, only_said: bool = False) -> Iterator[Line]:
@@ -156,7 +156,7 @@ class _RunView:
     def __init__(self, replayed: ReplayedRun, canvas: Canvas, *, full: bool, only_said: bool) -> None:
         self.replayed, self.canvas, self.only_said = replayed, canvas, only_said
         self.steps = StepView(canvas, full=full)
-        self.stopped = stopped(replayed)
+        self.stopped = first_stop(replayed)
 
     def lines(self) -> Iterator[Line]:
         yield from run_head(self.replayed, self.canvas, verdict(self.replayed))
@@ -177,7 +177,7 @@ class _RunView:
         yield (("difficulty".ljust(MARGIN), "dim"), ("".join(map(self._level, parts)), "cyan"))
         glyphs, found = self.canvas.glyphs, self.stopped
         said_at = [at for at, decision in enumerate(decisions) if intervenes(decision)]
-        name = "would say" if observed(self.replayed) else "said"
+        name = "would say" if is_observed(self.replayed) else "said"
         yield from self._marks(name, glyphs.mark, "bold magenta", said_at, each)
         if found is not None:
             name = "stopped" if found.stop.real else "would stop"
@@ -242,7 +242,7 @@ class _RunView:
         if self.stopped is not None:
             why = f"before step {self.stopped.step + 1:,}: {stop_reason(self.replayed, self.stopped)}"
             yield from self._named("stopped" if self.stopped.stop.real else "would stop", why, "red")
-        yield from self._named("would say" if observed(self.replayed) else "said", _count_of(self.replayed))
+        yield from self._named("would say" if is_observed(self.replayed) else "said", _count_of(self.replayed))
         look = second_look_at(self.replayed)
         yield from self._named("second look", "" if look is None else f"would follow step {look:,}")
         yield from self._named("silent", _silences(self.replayed))
@@ -267,7 +267,7 @@ def _count_of(replayed: ReplayedRun) -> str:
     """Return how many texts of each kind were said, and after which steps."""
     steps = interventions(replayed)
     if not steps:
-        return "nothing but standing rules" if told_by(replayed.start) else "nothing"
+        return "nothing but standing rules" if texts_of(replayed.start) else "nothing"
     counts = Counter(text.who for text in texts(replayed))
     kinds = ", ".join(
         f"{count} by {'a ' if count == 1 else ''}{who}{'' if count == 1 else 's'}" for who, count in counts.items()
@@ -282,8 +282,8 @@ def _silences(replayed: ReplayedRun) -> str:
 
 def verdict(replayed: ReplayedRun) -> str:
     """Return in a few words how many texts a run gets, where it is stopped, and whether its end is in doubt."""
-    count, found = len(texts(replayed)), stopped(replayed)
-    withheld = " withheld" if count and observed(replayed) else ""
+    count, found = len(texts(replayed)), first_stop(replayed)
+    withheld = " withheld" if count and is_observed(replayed) else ""
     parts = [f"{count:,} {'text' if count == 1 else 'texts'}{withheld}" if count else "no text"]
     parts += [found.place] if found is not None else []
     parts += ["ends in doubt"] if replayed.doubts else []
@@ -303,7 +303,7 @@ def run_head(replayed: ReplayedRun, canvas: Canvas, words: str = "") -> Iterator
     for text in (both,) if cells(both) <= canvas.width else (known, place):
         yield from (((row, "dim"),) for row in rows(text, canvas.width))
     if run.task.strip():
-        task = fitted(run.task, 3 * (canvas.width - MARGIN))
+        task = fit_width(run.task, 3 * (canvas.width - MARGIN))
         for index, row in enumerate(rows(task, canvas.width - MARGIN)):
             yield (("" if index else "task").ljust(MARGIN), "dim"), (row, "")
 
@@ -323,7 +323,7 @@ def title_lines(replayed: ReplayedRun, canvas: Canvas, about: str) -> Iterator[L
 
 
 def outcome_part(outcome: str | None) -> tuple[str, str]:
-    return fitted(outcome or "outcome unknown", 36), OUTCOMES.get(kind_of(outcome), "bold")
+    return fit_width(outcome or "outcome unknown", 36), OUTCOMES.get(kind_of(outcome), "bold")
 
 
 def step_head(index: int, decision: StepDecision | None, usage: Usage | None, canvas: Canvas) -> Line:
@@ -347,7 +347,7 @@ def state_parts(decision: StepDecision, canvas: Canvas) -> Line:
 
 def decided_lines(decision: StepDecision, canvas: Canvas, place: str, *, standing: bool = True) -> Iterator[Line]:
     """Yield every text of a decision, whole, behind a bar; also its standing rules unless these are left out."""
-    for index, text in enumerate(text for text in told_by(decision) if standing or not text.standing):
+    for index, text in enumerate(text for text in texts_of(decision) if standing or not text.standing):
         if index:
             yield ()
         yield from _text_lines(text, decision, canvas, place)
@@ -375,7 +375,7 @@ def _text_lines(text: Told, decision: StepDecision, canvas: Canvas, place: str) 
         yield edge, (row, words)
 
 
-def named(text: Told) -> str:
+def speaker_of(text: Told) -> str:
     """Return who says a text, as the subject of a sentence."""
     return f"a {text.who}" if text.look else text.who
 
@@ -384,7 +384,7 @@ def label(text: Told, decision: StepDecision, place: str) -> str:
     """Return the line above a text: who says it, where, and why."""
     if text.standing:
         return f"{text.who}, {place}"
-    who = f"{named(text)} {'would say' if text.withheld else 'says'}, {place}"
+    who = f"{speaker_of(text)} {'would say' if text.withheld else 'says'}, {place}"
     found, patterns = why(text, decision), ", ".join(text.patterns)
     reasons = " ".join(filter(None, (found, f"with lesson {patterns}" if found and patterns else patterns)))
     return f"{who}: {printable(reasons)}" if reasons else who

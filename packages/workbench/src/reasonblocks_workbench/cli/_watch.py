@@ -21,7 +21,7 @@ from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of
 from reasonblocks.types.outcomes import kind_of
 
 from ..report.page import MONITOR, Told
-from ._lines import WIDEST, Canvas, Line, canvas, clipped, fitted, level, paint
+from ._lines import WIDEST, Canvas, Line, canvas, clip_rows, fit_width, level, paint
 from .output import OK, PROBLEM, clean, say_data, warn
 
 if TYPE_CHECKING:
@@ -264,12 +264,12 @@ def finish_of(event: RunFinish, run: WatchedRun) -> str:
 def event_lines(event: Event, run: WatchedRun, canvas: Canvas, *, full: bool, only_told: bool) -> Iterator[Line]:
     """Yield the lines of one event. `only_told` omits steps without a text."""
     if isinstance(event, RunStart):
-        task = fitted(run.task, max(canvas.width - NAME - 22, 20))
+        task = fit_width(run.task, max(canvas.width - NAME - 22, 20))
         observed = " (observed)" if run.mode == "observe" else ""
         yield (*_head(event, run), ("starts", "bold"), (f"{observed}{': ' if task else ''}{task}", ""))
     elif isinstance(event, RunFinish):
         style = "bold green" if kind_of(event.outcome) == "success" and not run.doubted else "bold red"
-        yield (*_head(event, run), (fitted(finish_of(event, run), max(canvas.width - NAME - 12, 20)), style))
+        yield (*_head(event, run), (fit_width(finish_of(event, run), max(canvas.width - NAME - 12, 20)), style))
     else:
         texts = told(event)
         if texts or not only_told:
@@ -279,7 +279,7 @@ def event_lines(event: Event, run: WatchedRun, canvas: Canvas, *, full: bool, on
 
 
 def _head(event: Event, run: WatchedRun) -> Line:
-    return ((f"{clock(event.timestamp)}  ", "dim"), (fitted(name_of(run), NAME).ljust(NAME), "bold"), ("  ", ""))
+    return ((f"{clock(event.timestamp)}  ", "dim"), (fit_width(name_of(run), NAME).ljust(NAME), "bold"), ("  ", ""))
 
 
 def name_of(run: WatchedRun) -> str:
@@ -302,22 +302,22 @@ def _step_line(event: StepEvent, run: WatchedRun, canvas: Canvas) -> Line:
     entry = entry_of(event)
     number = "end" if event.final else f"#{event.step_index}"
     auxiliary = entry.skipped_reason == "auxiliary"
-    action = "(auxiliary call)" if auxiliary else fitted(event.action or event.thought, ACTION)
+    action = "(auxiliary call)" if auxiliary else fit_width(event.action or event.thought, ACTION)
     return (
         *_head(event, run),
         (number.rjust(5), ""),
-        (f"  {fitted(run.state, 6).ljust(6)}", STATES.get(run.state, "")),
+        (f"  {fit_width(run.state, 6).ljust(6)}", STATES.get(run.state, "")),
         (f" {level(run.difficulties[-1], canvas)}  ", "cyan"),
         (action, ""),
-        (f"  {fitted(entry.error, ACTION)}" if entry.error else "", "red"),
+        (f"  {fit_width(entry.error, ACTION)}" if entry.error else "", "red"),
     )
 
 
 def _text_lines(event: StepEvent, text: Told, canvas: Canvas, *, full: bool) -> Iterator[Line]:
     edge = (" " * 10, ""), (f"{canvas.glyphs.said} ", "magenta")
-    yield (*edge, (fitted(_origin(event, text), max(canvas.width - 12, 20)), "magenta"))
+    yield (*edge, (fit_width(_origin(event, text), max(canvas.width - 12, 20)), "magenta"))
     width = max(canvas.width - 14, 20)
-    rows = clipped(text.text, width, 10_000 if full else TEXT_ROWS, 0 if full else 1)
+    rows = clip_rows(text.text, width, 10_000 if full else TEXT_ROWS, 0 if full else 1)
     for row in rows:
         yield (*edge, (f"  {row}", ""))
 
@@ -361,14 +361,14 @@ def _runs_table(runs: Iterable[WatchedRun], canvas: Canvas, now: float) -> Table
         bars = "".join(level(difficulty, canvas) for difficulty in list(run.difficulties)[-16:])
         outcome = "live" if run.outcome is None else f"{run.outcome}{' ?' if run.doubted else ''}"
         cells = {
-            "run": Text(fitted(name_of(run), NAME), style="bold"),
-            "task": Text(fitted(run.task, 60)),
-            "state": Text(fitted(run.state, 6), style=STATES.get(run.state, "")),
+            "run": Text(fit_width(name_of(run), NAME), style="bold"),
+            "task": Text(fit_width(run.task, 60)),
+            "state": Text(fit_width(run.state, 6), style=STATES.get(run.state, "")),
             "difficulty": Text(bars, style="cyan"),
             "step": Text("" if run.step is None else str(run.step)),
             "texts": Text(str(run.texts or "")),
             "tokens": Text(f"{run.tokens:,}" if run.tokens else ""),
-            "outcome": Text(fitted(outcome, 24), style="green" if outcome in ("live", "success") else "red"),
+            "outcome": Text(fit_width(outcome, 24), style="green" if outcome in ("live", "success") else "red"),
             "ago": Text(ago(now - run.seen)),
         }
         table.add_row(*(cells[name] for name in shown))
@@ -390,6 +390,6 @@ def _told_texts(event: StepEvent, text: Told, watched: Watched, canvas: Canvas) 
     run = watched.runs.get(event.run_id)
     name = name_of(run) if run else event.run_id
     head = f"{clock(event.timestamp)} {name} #{event.step_index} {_origin(event, text)}"
-    yield Text(fitted(head, canvas.width), style="magenta")
-    for row in clipped(text.text, max(canvas.width - 4, 20), 2, 0)[:2]:
+    yield Text(fit_width(head, canvas.width), style="magenta")
+    for row in clip_rows(text.text, max(canvas.width - 4, 20), 2, 0)[:2]:
         yield Text(f"  {row}")

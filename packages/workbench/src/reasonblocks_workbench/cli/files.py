@@ -24,7 +24,7 @@ STDOUT = "-"
 MEGABYTE = 1024 * 1024
 
 
-def recorded(
+def read_recorded(
     path: str | os.PathLike[str], progress: Callable[[int], None], format: str | None = None
 ) -> Iterator[RecordedRun | RecordError]:
     """Read the runs of a file, up to the limit that the environment may raise. Raises `ConfigError`."""
@@ -55,7 +55,7 @@ def runs_of(files: Sequence[str | os.PathLike[str]], format: str | None = None) 
     """Yield all runs of all files, with a progress bar; errors go to stderr."""
     bar, seen = Bar(total=sum(map(size, files))), Counter[str]()
     for path, offset in zip(files, accumulate(map(size, files), initial=0), strict=False):
-        for run in recorded(path, partial(_progress, bar, seen, offset), format):
+        for run in read_recorded(path, partial(_progress, bar, seen, offset), format):
             if isinstance(run, RecordError):
                 bar.clear()
                 warn(str(run))
@@ -94,7 +94,7 @@ def in_home(name: str) -> str:
     return f"${HOME}/{name}, else ~/.reasonblocks/{name}"
 
 
-def placed(path: str | os.PathLike[str] | None, name: str, option: str) -> Path:
+def home_path(path: str | os.PathLike[str] | None, name: str, option: str) -> Path:
     """Return `path` or that of the named file in the home folder, without creating it. Raises `ConfigError`."""
     if path is not None:
         return Path(path)

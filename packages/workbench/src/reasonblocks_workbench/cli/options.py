@@ -283,7 +283,7 @@ class Settings:
         return settings
 
 
-def expanded(command: Callable[..., int]) -> Callable[..., int]:
+def expand_options(command: Callable[..., int]) -> Callable[..., int]:
     """Return the command for typer, which has the options of each of its parameters that is a group of them.
 
     A group is `Settings`, or a dataclass whose fields are options.

@@ -85,7 +85,7 @@ def printable(text: str) -> str:
     return clean(text).strip()
 
 
-def numbered(number: int, noun: str) -> str:
+def with_noun(number: int, noun: str) -> str:
     """Return the number with the noun, in the plural unless it is one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from reasonblocks.account.calls import Kind, command_of, kind_of
-from reasonblocks.account.results import read, says_nothing
+from reasonblocks.account.results import read_result, says_nothing
 from reasonblocks.account.sameness import call_text, hash_of, own_values, result_digest, values_in
 from reasonblocks.masking import MASK, announces
 from reasonblocks.masking.mask import LONGEST, label, run_label, short, whole_words, without_secrets
@@ -87,7 +87,9 @@ def act_of(step: Step, tool_roles: Mapping[str, str], private: frozenset[str]) -
     calls, results = step.tool_calls[:MAX_CALLS], step.tool_results[:MAX_CALLS]
     kinds = [kind_of(call, tool_roles) for call in calls]
     by_call = dict(zip([call.id for call in calls], kinds, strict=True))
-    readings = [read(result, kind=by_call.get(result.call_id, kinds[0] if kinds else NONE)) for result in results]
+    readings = [
+        read_result(result, kind=by_call.get(result.call_id, kinds[0] if kinds else NONE)) for result in results
+    ]
     failed = [reading.text for reading in readings if reading.failed]
     parsed = calls[0].arguments if calls else {}
     arguments = parsed if isinstance(parsed, Mapping) else {"input": parsed}

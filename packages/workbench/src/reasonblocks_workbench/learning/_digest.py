@@ -12,7 +12,7 @@ from reasonblocks.engine import TEXT_BYTES
 from reasonblocks.engine.gates import E1_COMPOSITE, LOOK_BACK, TIER_RULES
 from reasonblocks.masking.mask import hidden, private_words, run_label
 from reasonblocks.types import FSMState, Step, StepDecision, Tier
-from reasonblocks.util.text import bounded, digest
+from reasonblocks.util.text import cut_with_hash, digest
 
 from ..replay import ReplayedRun
 from ._acts import Act, act_of
@@ -95,7 +95,7 @@ def digest_of(replayed: ReplayedRun, tool_roles: Mapping[str, str]) -> RunDigest
 
 def texts_at(steps: Sequence[Step], at: int, tier: Tier) -> tuple[str, ...]:
     """Return the texts that a live run would send to a store after step `at`: the last steps, each cut to a bound."""
-    return tuple(bounded(step.scored_text, TEXT_BYTES) for step in _queried(steps, at, tier))
+    return tuple(cut_with_hash(step.scored_text, TEXT_BYTES) for step in _queried(steps, at, tier))
 
 
 def _queried(steps: Sequence[Step], at: int, tier: Tier) -> Sequence[Step]:
@@ -104,7 +104,7 @@ def _queried(steps: Sequence[Step], at: int, tier: Tier) -> Sequence[Step]:
 
 def _masked(step: Step, private: Collection[str]) -> str:
     """Mask the step's text before it is cut, so that no half of a secret remains unrecognised."""
-    return bounded(hidden(step.scored_text, private), TEXT_BYTES)
+    return cut_with_hash(hidden(step.scored_text, private), TEXT_BYTES)
 
 
 def asks(tier: Tier, decisions: Sequence[StepDecision], at: int) -> bool:

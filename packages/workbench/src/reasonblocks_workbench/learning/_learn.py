@@ -28,7 +28,7 @@ from reasonblocks.backends.stores.table import Rows
 from reasonblocks.backends.stores.vectors import Vectors
 from reasonblocks.engine.gates import TIER_RULES
 from reasonblocks.masking import detectors
-from reasonblocks.patterns import checked
+from reasonblocks.patterns import check_pattern
 from reasonblocks.ports import Embedder
 from reasonblocks.types import Pattern, Tier
 
@@ -285,7 +285,7 @@ def _proposal(context: _Context, evidence: Evidence) -> Proposal | None:
     if gate is None:
         return None
     threshold = pattern.gate_threshold if pattern.gate_threshold is not None else gate
-    return Proposal.of(checked(replace(pattern, gate_threshold=threshold)), evidence)
+    return Proposal.of(check_pattern(replace(pattern, gate_threshold=threshold)), evidence)
 
 
 def _gate(context: _Context, evidence: Evidence, pattern: Pattern) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .page import HARDEST, Kind, Row, RunPage
-from .tally import counted
+from .tally import count_of
 from .text import number, plain, stretches
 
 WIDTH = 1008
@@ -347,14 +347,14 @@ def _span(group: Sequence[Row]) -> str:
     words += [f"difficulty up to {number(max(known))}"] if known else []
     words += [f"fired: {', '.join(fired)}"] if fired else []
     words += ["not all evaluated"] if any(row.unjudged for row in group) else []
-    words += [counted(told, "text")] if told else []
+    words += [count_of(told, "text")] if told else []
     return " · ".join(words)
 
 
 def description(page: RunPage) -> str:
     """Return a description of the chart in words; the table of steps has every value."""
     known = [(row.entry.difficulty, row.number) for row in page.rows if row.entry.difficulty is not None]
-    words = [f"{counted(page.steps, 'step')}."]
+    words = [f"{count_of(page.steps, 'step')}."]
     if page.states:
         words.append(f"States reached: {', '.join(page.states)}.")
     if known:

@@ -12,7 +12,7 @@ from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.events import StepEvent, completed_of, entry_of
 from reasonblocks.session.log import entry_of_decision
 from reasonblocks.types import RunInfo, Step, StepDecision, StepLogEntry, Usage
-from reasonblocks.util.json import mended
+from reasonblocks.util.json import replace_surrogates
 
 from .page import MONITOR, STANDING, Row, RunPage, Told, completed_before
 
@@ -104,11 +104,11 @@ def _row_of_decision(
         final=bool(replayed.run.steps) and number == len(replayed.run.steps),
         decided=decision is not None,
         scores=decision.scores if decision is not None else {},
-        told=told_by(decision) if decision is not None else (),
+        told=texts_of(decision) if decision is not None else (),
     )
 
 
-def told_by(decision: StepDecision) -> tuple[Told, ...]:
+def texts_of(decision: StepDecision) -> tuple[Told, ...]:
     """Return all texts of a decision: those that are shown, then those that observing withholds."""
     look = decision.gate_decision == "final"
     shown = [Told(source=one.source, text=one.text, patterns=one.pattern_ids) for one in decision.injections]
@@ -137,7 +137,7 @@ def _rows_of_events(events: Sequence[StepEvent]) -> Iterator[Row]:
 
 def _scores(event: StepEvent) -> dict[str, float]:
     given = islice(event.scores.items(), MOST)
-    return {str(mended(name)): score for name, score in given if math.isfinite(score)}
+    return {str(replace_surrogates(name)): score for name, score in given if math.isfinite(score)}
 
 
 def _bounded(entry: StepLogEntry) -> StepLogEntry:

@@ -110,7 +110,7 @@ def median_of(steps: list[int]) -> str:
     return f"{median(steps):g}" if steps else "-"
 
 
-def counted(count: int, noun: str) -> str:
+def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -118,5 +118,5 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
-def listed(parts: Iterable[str]) -> str:
+def join_names(parts: Iterable[str]) -> str:
     return ", ".join(parts) or "none"

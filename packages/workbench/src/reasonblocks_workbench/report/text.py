@@ -88,7 +88,7 @@ class Clipped:
     end: str = ""
 
 
-def clipped(text: str, limit: int | None) -> Clipped:
+def clip_text(text: str, limit: int | None) -> Clipped:
     """Return at most `limit` characters of a text; None for all of them."""
     if limit is None or len(text) <= limit:
         return Clipped(text)

@@ -22,7 +22,7 @@ from ._conversation import Dialect, Item, StepList, dialect_of, read_conversatio
 from ._files import Record
 from ._messages import message_of, objects, value_of
 from ._openai_responses import steps_of as steps_of_items
-from ._run import Header, RecordedRun, Runs, contained, reason, run_by_run
+from ._run import Header, RecordedRun, Runs, reason, run_by_run, run_or_error
 
 
 class OtherMessages:
@@ -100,7 +100,9 @@ class Pi:
             newest = first_text(entries[newest], "parentId") or ""
         messages = [held for entry in reversed(branch.values()) if isinstance(held := entry.get("message"), dict)]
         if lines:
-            yield contained(file, lines[0], lambda: _recorded(file, lines[0], _steps(messages), Header(run_id=start)))
+            yield run_or_error(
+                file, lines[0], lambda: _recorded(file, lines[0], _steps(messages), Header(run_id=start))
+            )
 
 
 def _recorded(file: str, line: int, found: StepList, header: Header) -> RecordedRun:
@@ -138,7 +140,7 @@ class Codex:
         if entries:
             starts = [entry.payload for entry in entries if entry.type == "session_meta"]
             header = Header(run_id=first_text(starts[0], "id") if starts else None)
-            yield contained(
+            yield run_or_error(
                 file, line, lambda: _recorded(file, line, steps_of_items(_items(entries)).mapped(_of_command), header)
             )
 

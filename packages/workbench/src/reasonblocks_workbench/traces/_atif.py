@@ -18,7 +18,7 @@ from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
 
 from ._conversation import UserTexts
 from ._files import Record
-from ._messages import decoded
+from ._messages import decode_output
 from ._run import Header, RecordedRun, Runs, run_by_run
 
 PREFIX = "ATIF-v"
@@ -144,7 +144,7 @@ def _result(result: _Result, calls: list[ToolCall]) -> ToolResult:
     """Return a result. One that names no call belongs to the only call, if there is one."""
     named = {call.id: call for call in calls}.get(result.source_call_id or "")
     call = named or (calls[0] if len(calls) == 1 and result.source_call_id is None else None)
-    return decoded(
+    return decode_output(
         ToolResult(
             call_id=call.id if call else result.source_call_id or "",
             name=call.name if call else "",

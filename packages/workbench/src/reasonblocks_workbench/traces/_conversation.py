@@ -15,7 +15,7 @@ from reasonblocks.messages.content import KINDS, TEXTS, UNTYPED
 from reasonblocks.types import JSON, Step, ToolResult, Usage
 
 from ._files import Record
-from ._messages import decoded
+from ._messages import decode_output
 from ._run import MESSAGE_KEYS, Header, RecordedRun, Runs, messages_of, reason, with_messages
 
 Item: TypeAlias = "Mapping[str, Any]"
@@ -147,7 +147,7 @@ class StepList:
         """Add a tool's result to its step, with the tool's name."""
         at, name = self._callers.get(result.call_id, (len(self._steps) - 1, ""))
         if at >= 0:
-            self._results[at].append(replace(decoded(result), name=result.name or name))
+            self._results[at].append(replace(decode_output(result), name=result.name or name))
 
     def known(self, *, model: str = "") -> None:
         """Note the model, unless an earlier message has named one."""

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types import JSON
-from reasonblocks.util.json import mended
+from reasonblocks.util.json import replace_surrogates
 
 BLOCK = 256 * 1024
 """The number of bytes read at once."""
@@ -289,7 +289,7 @@ def parsed(path: str, line: Line | RecordError) -> Record | RecordError:
     try:
         value = json.loads(data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip())
         if _half_pair.search(data):
-            value = mended(value)
+            value = replace_surrogates(value)
     except UnicodeDecodeError as error:
         return RecordError(path, number, f"is not UTF-8 text: byte {error.start + 1} of the line")
     except json.JSONDecodeError as error:

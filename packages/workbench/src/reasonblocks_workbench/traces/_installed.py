@@ -22,7 +22,7 @@ READER_GROUP = "reasonblocks.readers"
 FAULT_CHARS = 200
 
 
-def offered(taken: Collection[str]) -> tuple[AnyReader, ...]:
+def offered_readers(taken: Collection[str]) -> tuple[AnyReader, ...]:
     """Return the readers that packages offer, by name; a broken one, or one with a name that is taken, is skipped.
 
     A warning gives the reason.

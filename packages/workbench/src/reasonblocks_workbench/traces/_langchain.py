@@ -15,7 +15,7 @@ from reasonblocks.types import JSON, Step
 
 from ._conversation import UserTexts
 from ._files import Record
-from ._messages import decoded
+from ._messages import decode_output
 from ._run import Header, RecordedRun, Runs, messages_of, run_by_run, with_messages
 
 
@@ -114,7 +114,7 @@ class _Exchange:
 
 def _step(exchange: _Exchange) -> Step:
     step = langchain.answer_of(exchange.answer, exchange.results)
-    return replace(step, tool_results=tuple(map(decoded, step.tool_results)), user_text=exchange.user_text)
+    return replace(step, tool_results=tuple(map(decode_output, step.tool_results)), user_text=exchange.user_text)
 
 
 def _exchanges(messages: list[_Message]) -> list[_Exchange]:

@@ -24,8 +24,8 @@ from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
 from ._files import Record
 from ._groups import Groups
 from ._langchain import MessageData
-from ._messages import Asked, Message, decoded, message_of, objects, value_of
-from ._run import Header, RecordedRun, Runs, contained, reason
+from ._messages import Asked, Message, decode_output, message_of, objects, value_of
+from ._run import Header, RecordedRun, Runs, reason, run_or_error
 
 MODELS = ("llm", "chat_model")
 TOOL = "tool"
@@ -289,7 +289,7 @@ def _result(node: _Node, outputs: JSON) -> ToolResult:
     call_id = _field(fields, "tool_call_id") or _field(value_of(node.extra), "tool_call_id")
     content = fields.get("content") if isinstance(fields, Mapping) and "content" in fields else output
     failed = node.error is not None or _field(fields, "status") == "error"
-    return decoded(
+    return decode_output(
         ToolResult(
             call_id=call_id if isinstance(call_id, str) else "",
             name=node.name,
@@ -314,7 +314,7 @@ def _text(outputs: JSON) -> str:
 
 
 def _run(file: str, trace: _Trace) -> RecordedRun | RecordError:
-    return contained(file, trace.line, partial(_built, file, trace))
+    return run_or_error(file, trace.line, partial(_built, file, trace))
 
 
 def _built(file: str, trace: _Trace) -> RecordedRun | RecordError:

@@ -134,7 +134,7 @@ def recorded_of(log: RunLog) -> RecordedRun:
     return header.recorded(log.file, log.line, steps, tuple(usage for _, usage in found))
 
 
-def recorded(logs: Logs) -> Runs:
+def runs_of_logs(logs: Logs) -> Runs:
     for log in logs:
         yield log if isinstance(log, RecordError) else recorded_of(log)
 
@@ -188,4 +188,4 @@ class JsonlLog:
         return "no 'run_id'" if is_known else f"no 'event' of {', '.join(sorted(EVENTS))}"
 
     def read(self, file: str, records: Iterable[Record | RecordError]) -> Runs:
-        return recorded(logs_of(file, records))
+        return runs_of_logs(logs_of(file, records))

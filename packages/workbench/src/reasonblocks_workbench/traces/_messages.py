@@ -18,7 +18,7 @@ from typing import Any
 from reasonblocks.messages import first_text, langchain, plain
 from reasonblocks.messages.content import is_content, output_of, text_of
 from reasonblocks.types import JSON, ToolCall, ToolResult
-from reasonblocks.util.json import mended
+from reasonblocks.util.json import replace_surrogates
 
 CALLS = ("tool_call", "tool_use", "tool-call", "toolCall")
 RESULTS = ("tool_call_response", "tool_result", "tool-result")
@@ -59,7 +59,7 @@ def value_of(text: object) -> JSON:
     if isinstance(text, str) and text[:1] in ("{", "["):
         try:
             value: JSON = json.loads(text)
-            return mended(value) if "\\u" in text else value
+            return replace_surrogates(value) if "\\u" in text else value
         except (ValueError, RecursionError):
             return text
     return plain(text)
@@ -169,7 +169,7 @@ def recorded_output(output: object) -> str:
     return output_of(held if is_content(held) else output)
 
 
-def decoded(result: ToolResult) -> ToolResult:
+def decode_output(result: ToolResult) -> ToolResult:
     """Return a result with the text of its content, if its output is the JSON of that: some MCP clients write it so."""
     held = value_of(result.output)
     if not is_content(held):

@@ -22,7 +22,7 @@ from ._files import Record
 from ._messages import Asked, Message, arguments_of, recorded_output, tool_message, value_of
 from ._otlp_messages import Messages, messages_in
 from ._otlp_spans import Span, Trace, is_other_signal, traces_of
-from ._run import Header, RecordedRun, Runs, contained
+from ._run import Header, RecordedRun, Runs, run_or_error
 
 NO_TEXTS = "no texts: record them with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
 OPERATION, KIND = "gen_ai.operation.name", "openinference.span.kind"
@@ -116,7 +116,7 @@ class _Found:
 def runs_of(file: str, trace: Trace) -> Runs:
     """Yield the runs of a trace in the order in which they began; one without recorded texts is an error."""
     for found in _found(trace):
-        yield contained(file, trace.line, partial(_run, file, trace, found))
+        yield run_or_error(file, trace.line, partial(_run, file, trace, found))
 
 
 def role_of(span: Span) -> str | None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages.content import output_of
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult, Usage
-from reasonblocks.util.json import mended
+from reasonblocks.util.json import replace_surrogates
 
 from ._atif import is_atif
 from ._files import Record
@@ -118,7 +118,7 @@ def _arguments(given: JSON) -> JSON:
 def _object(text: str) -> JSON:
     try:
         value: JSON = json.loads(text)
-        return mended(value) if "\\u" in text else value
+        return replace_surrogates(value) if "\\u" in text else value
     except (ValueError, RecursionError):
         return None
 

@@ -17,7 +17,7 @@ from ._anthropic import AnthropicMessages
 from ._atif import Atif
 from ._claude_code import ClaudeCode
 from ._files import UNPACKED_BYTES, Progress, Record, files_in, read_records
-from ._installed import AnyReader, offered
+from ._installed import AnyReader, offered_readers
 from ._langchain import LangChainMessages
 from ._langfuse import LangfuseCsv, LangfuseObservations
 from ._langsmith import LangSmithRuns
@@ -124,7 +124,7 @@ def _json_logs(path: str, records: Iterator[Record | RecordError]) -> Logs:
 
 def installed_readers() -> tuple[AnyReader, ...]:
     """Return the readers of this library and those that installed packages offer as `reasonblocks.readers`."""
-    return (*READERS, *offered([reader.name for reader in READERS]))
+    return (*READERS, *offered_readers([reader.name for reader in READERS]))
 
 
 def _named(name: str, readers: Sequence[AnyReader]) -> AnyReader:

@@ -94,10 +94,10 @@ def run_by_run(
         if isinstance(record, RecordError):
             yield record
         else:
-            yield contained(file, record.line, partial(read_one, file, record))
+            yield run_or_error(file, record.line, partial(read_one, file, record))
 
 
-def contained(file: str, line: int, read: Callable[[], RecordedRun | RecordError]) -> RecordedRun | RecordError:
+def run_or_error(file: str, line: int, read: Callable[[], RecordedRun | RecordError]) -> RecordedRun | RecordError:
     """Return a run; an error for one that is not of its form, or has values in values that are too many levels deep."""
     try:
         return read()

@@ -13,7 +13,7 @@ from reasonblocks.exceptions import RecordError
 from reasonblocks.types import RunInfo
 
 from ._files import LINE_BYTES, Progress, os_reason, parsed
-from ._logs import Logs, OpenLog, event_in, recorded
+from ._logs import Logs, OpenLog, event_in, runs_of_logs
 from ._run import Runs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class SQLiteLog:
         return is_sqlite(head)
 
     def read_file(self, path: str, progress: Progress | None) -> Runs:
-        return recorded(sqlite_logs(path, progress))
+        return runs_of_logs(sqlite_logs(path, progress))
 
 
 def is_sqlite(head: bytes) -> bool:
@@ -57,7 +57,7 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
     import sqlite3  # not part of every Python
 
     try:
-        with closing(opened(path)) as db:
+        with closing(open_for_reading(path)) as db:
             missing = _missing(db)
             run_ids = [] if missing else [run_id for query in _RUN_IDS for (run_id,) in db.execute(query)]
         if missing:
@@ -72,7 +72,7 @@ def sqlite_logs(path: str, progress: Progress | None = None) -> Logs:
         yield RecordError(path, None, f"cannot be read as an SQLite file: {error}")
 
 
-def opened(path: str, busy_s: float = BUSY_S) -> sqlite3.Connection:
+def open_for_reading(path: str, busy_s: float = BUSY_S) -> sqlite3.Connection:
     """Open the file for a moment, to read. Raises `OSError` and `sqlite3.Error`.
 
     Opening a file in WAL mode makes its log, unless it is said not to change. A file without its log has no writer now;
@@ -116,7 +116,7 @@ def _columns(db: sqlite3.Connection, table: str) -> set[str]:
 def _log(path: str, number: int, run_id: Any) -> Logs:
     """Yield one run, before it the errors of its rows."""
     log = OpenLog(run_id=str(run_id), line=number)
-    with closing(opened(path)) as db:
+    with closing(open_for_reading(path)) as db:
         db.execute("BEGIN")  # a writer may add steps between two runs, not within one
         row = _row(db, run_id)
         bodies = [body for (body,) in db.execute(_STEPS, (run_id,))]

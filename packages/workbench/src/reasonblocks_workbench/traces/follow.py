@@ -13,7 +13,7 @@ from reasonblocks.util.files import identity
 
 from ._files import Record, os_reason, parsed
 from ._logs import event_in
-from ._sqlite import MAGIC, finish_of, is_sqlite, opened
+from ._sqlite import MAGIC, finish_of, is_sqlite, open_for_reading
 
 if TYPE_CHECKING:
     import sqlite3
@@ -100,7 +100,7 @@ class SQLiteFollower:
 
         could_open, self._could_open = self._could_open, True
         try:
-            with closing(opened(self.path, BUSY_S)) as db:
+            with closing(open_for_reading(self.path, BUSY_S)) as db:
                 return [*self._steps(db), *self._finishes(db)]
         except FileNotFoundError:
             return []
@@ -121,7 +121,7 @@ class SQLiteFollower:
         """Raise `RecordError` for a database of another program."""
         import sqlite3
 
-        with suppress(sqlite3.Error, OSError), closing(opened(self.path, BUSY_S)) as db:
+        with suppress(sqlite3.Error, OSError), closing(open_for_reading(self.path, BUSY_S)) as db:
             tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
             if tables and not tables & {"runs", "steps"}:
                 raise RecordError(self.path, None, NO_LOG)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from ...concurrency.forks import on_fork
 from ...exceptions import BadAnswer, ConfigError, ExtraMissing, Unavailable
 from ...patterns import SimilarityCurves
-from ...util.secret import KEY_RULE, Secret, described, is_key
+from ...util.secret import KEY_RULE, Secret, describe_key, is_key
 from ...util.text import clip, whole
 from ._callable import Rows, rows
 from .curves import Given, curves_for
@@ -119,7 +119,7 @@ def _url(base_url: str) -> str:
 def _checked(api_key: str | None) -> Secret | None:
     """Validate the key here, because the library's error would show it."""
     if api_key and not is_key(api_key):
-        raise ConfigError("api_key", described(api_key), KEY_RULE)
+        raise ConfigError("api_key", describe_key(api_key), KEY_RULE)
     return Secret(api_key) if api_key else None
 
 

@@ -47,7 +47,7 @@ def table() -> Table:
     if not _loaded:
         with _lock:
             if not _loaded:
-                _loaded.append(read(DATA))
+                _loaded.append(read_table(DATA))
     return _loaded[0]
 
 
@@ -60,7 +60,7 @@ def _new_lock() -> None:
 on_fork(_new_lock)
 
 
-def read(folder: Path) -> Table:
+def read_table(folder: Path) -> Table:
     """Read the table that `tools/build_embed.py` wrote to a folder."""
     try:
         pieces = (folder / "vocabulary.txt").read_bytes().decode().split("\n")

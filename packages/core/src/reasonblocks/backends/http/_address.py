@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from ...exceptions import BadAnswer, ConfigError
-from ...util.secret import KEY_RULE, Secret, described, is_key, masked, shown_url
+from ...util.secret import KEY_RULE, Secret, describe_key, is_key, mask_key, shown_url
 
 logger = logging.getLogger("reasonblocks")
 
@@ -50,7 +50,7 @@ class Address:
 
     @property
     def shown_key(self) -> str:
-        return "no key" if self.key is None else f"the key {masked(self.key)}"
+        return "no key" if self.key is None else f"the key {mask_key(self.key)}"
 
 
 def address_of(name: str, url: object, key: Secret | None) -> Address:
@@ -87,7 +87,7 @@ def key_of(name: str, value: object) -> Secret | None:
     if value is None:
         return None
     if not isinstance(value, str) or not is_key(value):
-        raise ConfigError(name, described(value), KEY_RULE)
+        raise ConfigError(name, describe_key(value), KEY_RULE)
     return Secret(value)
 
 

@@ -74,7 +74,7 @@ class HttpEvaluator:
         self._exchange.check(BACKEND)
         sent = request
         if self._redaction is not None:
-            sent = self._redaction.applied(partial(evaluate_with, request), left_of(request.ends))
+            sent = self._redaction.applied(partial(evaluate_with, request), seconds_left(request.ends))
         answer = self._exchange.ask(BACKEND, self._ask(sent), request.ends, self._read)
         return self._answered(request, answer)
 
@@ -83,7 +83,7 @@ class HttpEvaluator:
         self._exchange.check(BACKEND)
         sent = request
         if self._redaction is not None:
-            sent = await self._redaction.aapplied(partial(evaluate_with, request), left_of(request.ends))
+            sent = await self._redaction.aapplied(partial(evaluate_with, request), seconds_left(request.ends))
         answer = await self._exchange.aask(BACKEND, self._ask(sent), request.ends, self._read)
         return self._answered(request, answer)
 
@@ -119,7 +119,7 @@ class HttpEvaluator:
                 self._notes.popitem(last=False)
 
 
-def left_of(ends: float | None) -> float:
+def seconds_left(ends: float | None) -> float:
     """Return the seconds until a deadline."""
     return NO_DEADLINE_SECONDS if ends is None else ends - time.monotonic()
 
@@ -128,10 +128,10 @@ def read_answer(model: type[AnswerT], server: str, body: bytes) -> AnswerT:
     """Read an answer. Raises `BadAnswer` with the first field that is wrong."""
     answer = json_object(server, body)
     _check_size(server, [*answer.values()])
-    return validated(model, server, answer)
+    return validate_answer(model, server, answer)
 
 
-def validated(model: type[AnswerT], server: str, answer: Mapping[str, Any]) -> AnswerT:
+def validate_answer(model: type[AnswerT], server: str, answer: Mapping[str, Any]) -> AnswerT:
     """Return a parsed answer as its model. Raises `BadAnswer` with the first field that is wrong."""
     try:
         return model.model_validate(answer)

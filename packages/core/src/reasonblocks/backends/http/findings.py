@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from pydantic import BaseModel, Field, ValidationError
 
 from ...exceptions import BadAnswer, ConfigError, StoreError, StoreFull, Unavailable
-from ...findings import checked, finding_id
+from ...findings import check_finding, finding_id
 from ...types import JSON, Codebase, CodebaseSummary, Finding, RecalledFinding
 from ...util.json import compact
 from ...wire import (
@@ -27,7 +27,7 @@ from ...wire import (
 from ..stores.stored_findings import LeftOut
 from ._connections import Ask, Reply, json_object
 from ._exchange import Exchange
-from .evaluator import JSON_BODY, validated
+from .evaluator import JSON_BODY, validate_answer
 
 logger = logging.getLogger("reasonblocks")
 
@@ -170,7 +170,7 @@ class HttpFindings:
         """Yield the findings of an answer that can be read, with their ids, which other servers do not send."""
         for number, item in enumerate(items, 1):
             try:
-                found = checked(made(model.model_validate(item)))
+                found = check_finding(made(model.model_validate(item)))
             except (ValidationError, ConfigError) as exc:
                 name = item.get("finding_id") if isinstance(item, Mapping) else None
                 self._left_out.add(repr(name) if name else f"number {number} of an answer", _wrong(exc))
@@ -185,7 +185,7 @@ class HttpFindings:
             raise self._error(reply, absent)
         address = self._exchange.address
         try:
-            return validated(model, address.shown, json_object(address.shown, reply.body))
+            return validate_answer(model, address.shown, json_object(address.shown, reply.body))
         except BadAnswer as exc:
             raise address.without_key(exc) from None
 

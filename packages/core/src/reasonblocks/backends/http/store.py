@@ -9,7 +9,7 @@ from ...types import ETrace
 from ...wire import RetrieveResponse, retrieve_request
 from ._connections import Ask
 from ._exchange import Exchange
-from .evaluator import JSON_BODY, left_of, read_answer
+from .evaluator import JSON_BODY, read_answer, seconds_left
 from .texts import Redaction, retrieve_with
 
 BACKEND = "the pattern store"
@@ -29,7 +29,7 @@ class HttpStore:
         self._exchange.check(BACKEND)
         sent = request
         if self._redaction is not None:
-            sent = self._redaction.applied(partial(retrieve_with, request), left_of(request.ends))
+            sent = self._redaction.applied(partial(retrieve_with, request), seconds_left(request.ends))
         return self._found(self._exchange.ask(BACKEND, self._ask(sent), request.ends, self._read))
 
     async def asearch(self, request: Retrieve) -> tuple[ETrace, ...]:
@@ -37,7 +37,7 @@ class HttpStore:
         self._exchange.check(BACKEND)
         sent = request
         if self._redaction is not None:
-            sent = await self._redaction.aapplied(partial(retrieve_with, request), left_of(request.ends))
+            sent = await self._redaction.aapplied(partial(retrieve_with, request), seconds_left(request.ends))
         return self._found(await self._exchange.aask(BACKEND, self._ask(sent), request.ends, self._read))
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from ...concurrency.workers import contained
+from ...concurrency.workers import contain_faults
 from ...exceptions import BadAnswer, Unavailable
 from ...monitors.sightings import OWN_MEMORY
 from ...ports import Evaluate, Retrieve
@@ -59,7 +59,7 @@ class Redaction:
 
     def _text(self, text: str) -> str:
         try:
-            with contained("redact"):
+            with contain_faults("redact"):
                 redacted: object = self._redact(text)
             if isinstance(redacted, str):
                 return str(redacted)

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...concurrency.forks import Closable, opened
+from ...concurrency.forks import Closable, close_at_fork
 from ...concurrency.interrupts import holding
 from ...exceptions import ConfigError, StoreError
 from ...util.files import make_folder
@@ -196,7 +196,7 @@ class Database:
         except BaseException:
             db.close()
             raise
-        opened(self._held)
+        close_at_fork(self._held)
         self._db = db
         self._file.opened()
 

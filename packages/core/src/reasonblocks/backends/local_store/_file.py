@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...concurrency.forks import Closable
 from ...exceptions import StoreError
-from ...patterns import COUNTED, pattern_of, revised
+from ...patterns import COUNTED, pattern_of, revise_pattern
 from ...types import Pattern
 from ...util.text import whole
 from ..stores.rows import Row, Stats, body
@@ -67,7 +67,7 @@ class File:
         with self._database.border(), self._changing() as (db, change):
             for pattern in given.values():
                 stored = _stored(db, pattern.id)
-                new = revised(pattern, stored, now)
+                new = revise_pattern(pattern, stored, now)
                 if new != stored:
                     self._put(db, new, change, stored is not None)
                 if new.stats != ({} if stored is None else stored.stats):

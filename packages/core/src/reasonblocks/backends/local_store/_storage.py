@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ...patterns import revised
+from ...patterns import revise_pattern
 from ...types import Pattern
 from ..stores.rows import Row, Stats, row_of
 
@@ -70,7 +70,7 @@ class Memory:
     def add(self, given: Mapping[str, Pattern], vectors: Mapping[str, bytes], now: str) -> None:
         rows, stats = [], {}
         for name, pattern in given.items():
-            new = revised(pattern, self._patterns.get(name), now)
+            new = revise_pattern(pattern, self._patterns.get(name), now)
             self._patterns[name] = new
             stats[name] = new.stats
             rows.append(row_of(new, vectors.get(name)))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ...concurrency.forks import InUse, no_fork, no_fork_if_free
 from ...concurrency.workers import in_daemon
 from ...exceptions import ConfigError, StoreError
-from ...patterns import COUNTED, checked
+from ...patterns import COUNTED, check_pattern
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
@@ -63,7 +63,7 @@ class LocalStore:
     ) -> None:
         self.path = None if path is None else os.fspath(path)
         self._given, self._is_quick = embedder, embedder is None or embedders.is_quick(embedder)
-        self._layer = {pattern.id: row_of(checked(pattern)) for pattern in layer}
+        self._layer = {pattern.id: row_of(check_pattern(pattern)) for pattern in layer}
         stats = {name: row.pattern.stats for name, row in self._layer.items() if row.pattern.stats}
         self._storage = self._made_storage()
         self._made: Vectors | None = None
@@ -109,7 +109,7 @@ class LocalStore:
 
         A changed pattern takes the next revision. When this returns, the patterns are on the disk.
         """
-        given = {pattern.id: checked(pattern) for pattern in patterns}
+        given = {pattern.id: check_pattern(pattern) for pattern in patterns}
         if not given:
             return
         self._refresh()

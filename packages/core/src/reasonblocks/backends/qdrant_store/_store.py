@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ...concurrency.forks import on_fork
 from ...concurrency.workers import in_daemon
 from ...exceptions import ConfigError
-from ...patterns import COUNTED, Curve, best, checked, exemplars, gate, helps, revised, standing, visible
+from ...patterns import COUNTED, Curve, best, check_pattern, exemplars, gate, helps, revise_pattern, standing, visible
 from ...ports import Embedder
 from ...requests import Retrieve
 from ...types import ETrace, Pattern, Tier
@@ -77,7 +77,7 @@ class QdrantStore:
         self._prefix = collection_prefix
         self._vectors = Vectors(embedders.default() if embedder is None else embedder)
         self._points = QdrantPoints(self._clients, collection_prefix, self.embedder.id, self.embedder.dim)
-        self._layer = {pattern.id: checked(pattern) for pattern in layer}
+        self._layer = {pattern.id: check_pattern(pattern) for pattern in layer}
         self._new_lock()
         on_fork(self._new_lock)
         self._last: _Known | None = None
@@ -123,7 +123,7 @@ class QdrantStore:
         Patterns that cannot be stored or embedded are refused before anything is written. Up to 200 patterns are
         written atomically. If a larger batch fails, part of it may be stored; adding the batch again is safe.
         """
-        given = list({pattern.id: checked(pattern) for pattern in patterns}.values())
+        given = list({pattern.id: check_pattern(pattern) for pattern in patterns}.values())
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         with self._one_writer:
             batches = [self._written(given[at : at + BATCH], now) for at in range(0, len(given), BATCH)]
@@ -239,7 +239,9 @@ class QdrantStore:
         }
         stored = {name: pattern_in(head) for name, head in heads.items()}
         changed = [
-            new for pattern in given if (new := revised(pattern, stored.get(pattern.id), now)) != stored.get(pattern.id)
+            new
+            for pattern in given
+            if (new := revise_pattern(pattern, stored.get(pattern.id), now)) != stored.get(pattern.id)
         ]
         points = list(self._points_of(changed))
         written = {point.id for point in points}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
-from ...concurrency.forks import no_fork, opened
+from ...concurrency.forks import close_at_fork, no_fork
 from ...exceptions import ConfigError, ExtraMissing, StoreError, Unavailable
-from ...util.secret import KEY_RULE, Secret, described, is_key, shown_url
+from ...util.secret import KEY_RULE, Secret, describe_key, is_key, shown_url
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -32,7 +32,7 @@ class Clients:
 
     def __init__(self, url: str | None, api_key: str | None, timeout: int, given: QdrantClient | None) -> None:
         if api_key is not None and not is_key(api_key):
-            raise ConfigError("api_key", described(api_key), KEY_RULE)
+            raise ConfigError("api_key", describe_key(api_key), KEY_RULE)
         self._url = None if url is None else Secret(url)
         self._api_key = None if api_key is None else Secret(api_key)
         self._timeout, self._given = timeout, given
@@ -78,7 +78,7 @@ class Clients:
         with no_fork:
             if self._made is None:
                 self._made = QdrantClient(**self._options)
-                opened(self)
+                close_at_fork(self)
             return self._made
 
     def of_loop(self, loop: AbstractEventLoop) -> AsyncQdrantClient:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...util.text import cut
+from ...util.text import cut_to_bytes
 from . import edits, files, queries, replies, shells
 from .moment import Moment, Row
 
@@ -28,6 +28,6 @@ def hint_of(moment: Moment) -> tuple[str, str]:
     """Return the row that fits the newest step, and what it says; "" twice for none."""
     for name, row in ROWS:
         said = row(moment)
-        if said and cut(said, HINT) == said:
+        if said and cut_to_bytes(said, HINT) == said:
             return name, said
     return "", ""

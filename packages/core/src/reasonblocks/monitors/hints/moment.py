@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...account.calls import Kind, kind_of
-from ...account.results import Reading, read
+from ...account.results import Reading, read_result
 from ...types import Account, Step, ToolCall, ToolResult
 from ...types.account import FAILED, Action
 from ..roles import trust_of
@@ -33,7 +33,7 @@ class Moment:
     @cached_property
     def reading(self) -> Reading:
         results = self.step.tool_results
-        return read(results[0] if results else ToolResult(call_id="", output=""), kind=self.kind)
+        return read_result(results[0] if results else ToolResult(call_id="", output=""), kind=self.kind)
 
     @cached_property
     def own(self) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...account.calls import READ, kind_of
 from ...account.observe import MAX_CALLS, results_of
-from ...account.results import read
+from ...account.results import read_result
 from ...types import JSON, Step, ToolCall
 from ...util.text import ends
 from ..roles import trust_of
@@ -57,7 +57,7 @@ class Seen(NamedTuple):
         return [[[*one] for one in self.listings], [*self.paths]]
 
 
-def seen_in(stored: JSON) -> Seen:
+def parse_seen(stored: JSON) -> Seen:
     """Return what was stored; nothing for what `gather` cannot have made."""
     if not (isinstance(stored, list) and len(stored) == 2):
         return Seen()
@@ -83,7 +83,7 @@ def gather(step: Step, index: int, seen: Seen, roles: Mapping[str, str]) -> Seen
         lists_names = _SCHEMA.match(kind.command) is not None
         if not (lists_names or kind.looks):
             continue
-        reading = read(result, kind=kind)
+        reading = read_result(result, kind=kind)
         if reading.failed:
             continue
         text = _head(reading.text)

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 
 from ._lookalikes import LOOKALIKES
 
-__all__ = ["folded", "origins", "places", "visible"]
+__all__ = ["fold", "origins", "places", "visible"]
 
 CACHED = 65_536
 """Code points whose form is cached, at most: more than a process meets, unless somebody sends it all of Unicode."""
@@ -32,7 +32,7 @@ def visible(text: str) -> str:
     return _CONTROL.sub("", text) if text.isascii() else text.translate(_VISIBLE)
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Return the folded text; a plain one is only put into lower case."""
     if "&" in text:
         text = _entity.sub(lambda entity: _decoded(entity[0]), text)
@@ -49,7 +49,7 @@ def origins(text: str) -> Sequence[int]:
         return range(len(text) + 1)
     found: list[int] = []
     for unit in _unit.finditer(text):
-        found += [unit.start()] * len(folded(unit[0]))
+        found += [unit.start()] * len(fold(unit[0]))
     return [*found, len(text)]
 
 
@@ -60,7 +60,7 @@ def places(text: str, wanted: Sequence[int]) -> list[int]:
     for block in _block.finditer(text):
         if len(found) == len(wanted):
             break
-        length, is_last = len(folded(block[0])), block.end() == len(text)
+        length, is_last = len(fold(block[0])), block.end() == len(text)
         if wanted[len(found)] < read + length or is_last:
             of = origins(block[0])
             while len(found) < len(wanted) and (wanted[len(found)] < read + length or is_last):
