@@ -92,9 +92,7 @@ def answer_invalidate(
     """Remove the findings about files and folders, and single findings."""
     codebase = checked_codebase(org_id, codebase_id)
     paths = [_path(path) for path in request.file_paths]
-    return InvalidateResponse(
-        invalidated=store.remove(codebase, finding_ids=request.finding_ids, file_paths=paths)
-    )
+    return InvalidateResponse(invalidated=store.remove(codebase, finding_ids=request.finding_ids, file_paths=paths))
 
 
 def _path(given: str) -> str:

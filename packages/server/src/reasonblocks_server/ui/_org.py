@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
+from .. import keys
+from ..errors import ApiError
 from ..values import SCOPES, KeyRow, Scope
 from ._pages import back, render
 from ._visit import Refusal, Visit, whole
@@ -24,43 +28,37 @@ MEANINGS = {
 }
 
 
-def keys(visit: Visit) -> Response:
+def show_keys(visit: Visit) -> Response:
     """Show the keys of the org, or of the key's project."""
     return _keys(visit)
 
 
 def make_key(visit: Visit) -> Response:
     """Create a key, and show it once. It expires no later than the key that creates it."""
-    name, project = visit.form.get("name", "").strip(), visit.form.get("project", "").strip() or visit.key.project_id
-    scopes = tuple(scope for scope in SCOPES if visit.form.get(f"scope-{scope}"))
-    problem = _fault(visit, name, scopes, project)
-    if problem:
+    name, project = visit.form.get("name", "").strip(), visit.form.get("project", "").strip()
+    scopes = [scope for scope in SCOPES if visit.form.get(f"scope-{scope}")]
+    if problem := _fault(name, project, scopes):
         return _keys(visit, problem=problem, code=422)
-    days = visit.form.get("days", "")
+    days, own = visit.form.get("days", ""), visit.key.expires
     ends = [visit.now + int(days) * DAY] if days in LIVES and days else []
-    if visit.key.expires is not None:
-        ends.append(visit.key.expires)
-    row, secret = visit.server.storage.keys.add(
-        visit.org,
-        name=name,
-        scopes=scopes,
-        project_id=project,
-        expires=min(ends, default=None),
-        now=visit.now,
-    )
-    visit.server.auth.forget(row.key_id)
-    visit.audit("key.add", f"{row.key_id} {' '.join(scopes)}")
+    try:
+        row, secret = keys.create_key(
+            visit.server,
+            visit.caller,
+            name=name,
+            scopes=scopes,
+            project_id=project or None,
+            expires=min([*ends, *([] if own is None else [own])], default=None),
+            now=visit.now,
+        )
+    except ApiError as error:
+        return _keys(visit, problem=f"{error.detail[0].upper()}{error.detail[1:]}.", code=422)
     return _keys(visit, made=row, secret=secret, code=201)
 
 
 def revoke_key(visit: Visit) -> Response:
     """Revoke a key."""
-    key_id = visit.form.get("key_id", "")
-    if all(row.key_id != key_id for row in _seen(visit)):
-        raise Refusal(404, "No such key", "The org has no such key.")
-    if visit.server.storage.keys.revoke(visit.org, key_id, visit.now):
-        visit.audit("key.revoke", key_id)
-    visit.server.auth.forget(key_id)
+    keys.revoke_key(visit.server, visit.caller, visit.form.get("key_id", ""), visit.now)
     return back(KEYS, "key-revoked")
 
 
@@ -97,7 +95,9 @@ def save_org(visit: Visit) -> Response:
 def _keys(
     visit: Visit, *, made: KeyRow | None = None, secret: str = "", problem: str = "", code: int = 200
 ) -> Response:
-    rows = sorted(_seen(visit), key=lambda row: (row.revoked is not None, -row.created))
+    rows = sorted(
+        keys.visible_keys(visit.server, visit.caller), key=lambda row: (row.revoked is not None, -row.created)
+    )
     return render(
         visit,
         "keys.html",
@@ -115,21 +115,10 @@ def _keys(
     )
 
 
-def _seen(visit: Visit) -> list[KeyRow]:
-    project = visit.key.project_id
-    return [row for row in visit.server.storage.keys.list(visit.org) if project in (None, row.project_id)]
-
-
-def _fault(visit: Visit, name: str, scopes: tuple[Scope, ...], project: str | None) -> str:
-    """Return the reason why this key cannot be created, or ""."""
+def _fault(name: str, project: str, scopes: Sequence[Scope]) -> str:
+    """Return the fault of a form, or ""."""
     if not name or len(name) > MAX_NAME or "\0" in name:
         return f"Give the key a name of at most {MAX_NAME} characters, so that others know who uses it."
-    if not scopes:
-        return "Choose at least one scope."
-    if beyond := [scope for scope in scopes if not visit.may(scope)]:
-        return f"Your own key lacks the scopes {', '.join(beyond)}, so it cannot give them to another key."
-    if project is not None and (len(project) > MAX_NAME or "\0" in project):
+    if len(project) > MAX_NAME or "\0" in project:
         return f"The name of a project has at most {MAX_NAME} characters."
-    if visit.key.project_id not in (None, project):
-        return "Your own key belongs to a project, so it can create keys for that project only."
-    return ""
+    return "" if scopes else "Choose at least one scope."

@@ -38,7 +38,7 @@ PAGES: tuple[tuple[str, str, Handler, Scope | None], ...] = (
     ("GET", "/ui/agents", _agents.agents, "read"),
     ("GET", "/ui/agents/one", _agents.agent, "read"),
     ("POST", "/ui/agents/one", _agents.delete, "admin"),
-    ("GET", "/ui/keys", _org.keys, "admin"),
+    ("GET", "/ui/keys", _org.show_keys, "admin"),
     ("POST", "/ui/keys", _org.make_key, "admin"),
     ("POST", "/ui/keys/revoke", _org.revoke_key, "admin"),
     ("GET", "/ui/audit", _org.audit, "admin"),

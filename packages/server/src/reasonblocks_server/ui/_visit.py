@@ -81,13 +81,18 @@ class Visit:
         if self.key.project_id is not None:
             raise Refusal(403, "Not allowed", "Your key belongs to one project, and this page shows the whole org.")
 
+    @property
+    def caller(self) -> Principal:
+        """The person who is logged in, as the caller of a request."""
+        key = self.key
+        return Principal(
+            org_id=key.org_id, key_id=key.key_id, scopes=frozenset(key.scopes), project_id=key.project_id,
+            expires=key.expires,
+        )  # fmt: skip
+
     def audit(self, action: str, target: str) -> None:
         """Record a change that this person made."""
-        key = self.key
-        caller = Principal(
-            org_id=key.org_id, key_id=key.key_id, scopes=frozenset(key.scopes), project_id=key.project_id
-        )
-        self.server.audit(caller, action, target)
+        self.server.audit(self.caller, action, target)
 
     def asked(self, name: str) -> str:
         """Return a value of the address's query, or ""."""
