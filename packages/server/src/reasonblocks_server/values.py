@@ -18,6 +18,10 @@ Body: TypeAlias = "dict[str, Any]"
 """A JSON object."""
 
 
+MAX_RETENTION_DAYS = 3_650
+"""The longest time for which an org may keep its runs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
     """The caller of a request: the key's org, its project if it has one, its scopes, and when it expires, if ever."""

@@ -9,18 +9,17 @@ from pydantic import BaseModel, Field
 
 from ..auth import Caller
 from ..server import Used
-from ..values import Principal
+from ..values import MAX_RETENTION_DAYS, Principal
 from ._common import Given, check_whole_org, problems
 
 router = APIRouter(tags=["org"])
 Admin = Annotated[Principal, Caller("admin")]
-MAX_DAYS = 3_650
 
 
 class OrgGiven(Given):
     """The days after which runs are deleted."""
 
-    retention_days: int = Field(ge=1, le=MAX_DAYS)
+    retention_days: int = Field(ge=1, le=MAX_RETENTION_DAYS)
 
 
 class Org(BaseModel):

@@ -8,14 +8,13 @@ from starlette.responses import Response
 
 from .. import keys
 from ..errors import ApiError
-from ..values import SCOPES, KeyRow, Scope
+from ..values import MAX_RETENTION_DAYS, SCOPES, KeyRow, Scope
 from ._pages import back, render
 from ._visit import Refusal, Visit, whole
 
 KEYS, AUDIT, ORG = "/ui/keys", "/ui/audit", "/ui/org"
 PAGE = 100
 MAX_NAME = 200
-MAX_DAYS = 3_650
 DAY = 86_400.0
 LIVES = {"": "never", "1": "1 day", "30": "30 days", "90": "90 days", "365": "1 year"}
 """Days until a new key expires."""
@@ -77,7 +76,7 @@ def org(visit: Visit) -> Response:
     """Show the settings of the org."""
     visit.needs_whole_org()
     return render(
-        visit, "org.html", "Settings", org=visit.server.storage.orgs.get(visit.org), most=MAX_DAYS, problem=""
+        visit, "org.html", "Settings", org=visit.server.storage.orgs.get(visit.org), most=MAX_RETENTION_DAYS, problem=""
     )
 
 
@@ -85,8 +84,8 @@ def save_org(visit: Visit) -> Response:
     """Save the retention."""
     visit.needs_whole_org()
     days = whole(visit.form.get("days", ""))
-    if days is None or not 1 <= days <= MAX_DAYS:
-        raise Refusal(422, "Not saved", f"The retention must be from 1 to {MAX_DAYS:,} days.")
+    if days is None or not 1 <= days <= MAX_RETENTION_DAYS:
+        raise Refusal(422, "Not saved", f"The retention must be from 1 to {MAX_RETENTION_DAYS:,} days.")
     visit.server.storage.orgs.put(visit.org, days)
     visit.audit("org.put", f"retention_days {days}")
     return back(ORG, "org-saved")
