@@ -16,7 +16,7 @@ import pytest
 
 from reasonblocks_threads import Budget, Card, Cause, Evidence, Policy, Proposal, Refused, Stage, Threads
 from reasonblocks_threads.errors import StoreUnavailable
-from tests.threads.driver import ASK_ALL, MARA, Clock, Driver
+from tests.threads.driver import MARA, Clock, Driver
 
 FILE = "threads.db"
 
@@ -93,16 +93,36 @@ def test_countless_references_of_a_proposal_are_cut_at_once(driver: Driver) -> N
 
 @pytest.mark.parametrize("error", [Unprintable(), ValueError("x" * 1_000_000), asyncio.CancelledError()])
 def test_no_error_of_a_notifier_ends_the_works_of_others(error: BaseException) -> None:
+    told = []
+
     class Failing:
         def notify(self, card: Card) -> None:
+            told.append(card.thread_id)
             raise error
 
-    with Threads(None, notifier=Failing(), clock=Clock(), policy=ASK_ALL) as threads:
-        for key in "ab":
-            threads.open(Cause(kind="c", key=key, title="A?"))
+    with Threads(None, notifier=Failing(), clock=Clock()) as threads:
+        opened = [threads.open(Cause(kind="c", key=key, title="A?")).id for key in "ab"]
         threads.drain()
 
+        assert sorted(told) == sorted(opened)
         assert len(threads.cards()) == 2
+
+
+def test_a_secret_in_an_error_is_neither_stored_nor_logged(caplog: pytest.LogCaptureFixture) -> None:
+    key = "sk-ant-api03-" + "Ab1-" * 24
+
+    class Failing:
+        def notify(self, card: Card) -> None:
+            raise ValueError(f"refused: Authorization: Bearer {key}")
+
+    with Threads(None, notifier=Failing(), clock=Clock()) as threads:
+        thread = threads.open(Cause(kind="c", key="a", title="A?"))
+        threads.drain()
+        with threads._engine.store.read() as reading:
+            errors = [work.error or "" for work in reading.works(thread.id)]
+    told = [*errors, *(record.getMessage() for record in caplog.records)]
+    assert any("refused" in text for text in errors)
+    assert not any(key[:20] in text for text in told)
 
 
 @pytest.mark.parametrize("body", ["{", "{}", "null"])

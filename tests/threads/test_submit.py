@@ -185,12 +185,12 @@ def test_the_system_decides_anew_five_times(driver: Driver, faster: int, wins: b
         return made
 
     if wins:
-        submitted = engine_of(driver).decided_anew(thread.id, make)
+        submitted = engine_of(driver).submit_latest(thread.id, make)
         assert submitted is not None
         assert submitted.thread.phase is Phase.AWAITING_INFERENCE
     else:
         with pytest.raises(Conflict):
-            engine_of(driver).decided_anew(thread.id, make)
+            engine_of(driver).submit_latest(thread.id, make)
         assert driver.get(thread.id).phase is Phase.PROPOSED
     assert len(tries) == 5
 
@@ -198,7 +198,7 @@ def test_the_system_decides_anew_five_times(driver: Driver, faster: int, wins: b
 def test_nothing_is_submitted_if_there_is_nothing_to_do(driver: Driver) -> None:
     thread = driver.reach("proposed")
     before = rows(driver, thread)
-    assert engine_of(driver).decided_anew(thread.id, lambda _: None) is None
+    assert engine_of(driver).submit_latest(thread.id, lambda _: None) is None
     assert rows(driver, thread) == before
 
 

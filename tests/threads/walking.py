@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from reasonblocks_threads.handlers._calls import mask_text
+from reasonblocks_threads.engine.described import mask_text
 from tests.threads.checks import check_rest
 from tests.threads.driver import Clock, Driver, Hands
 from tests.threads.faults import Faults, When, quick_folder

@@ -370,7 +370,7 @@ class Threads:
         def make(thread: Thread) -> Command:
             return self._command(thread, trigger, data, by, ExpectVersion(version=thread.version), name)
 
-        submitted = self._engine.decided_anew(id, make)
+        submitted = self._engine.submit_latest(id, make)
         return submitted.thread if submitted is not None else self.get(id)
 
     def _command(

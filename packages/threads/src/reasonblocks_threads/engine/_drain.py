@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import StoreUnavailable
 from ..values import Work
+from .described import describe_error
 from .lost import end_lost
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ WORKS = 10_000
 UNAVAILABLE = 16
 """Failures of the store in a row after which a drain raises; the store itself waits for seconds each time."""
 PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05
-ERROR_CHARS = 500
 
 
 def back_off(attempts: int) -> float:
@@ -91,13 +91,4 @@ def _put_back(engine: Engine, work: Work, lease: str, error: Exception) -> None:
     engine.log_once(f"the work {work.kind!r}", error)
     due_at = engine.now() + back_off(work.attempts)
     with engine.store.write([work.thread_id], durable=False) as writing:
-        writing.put_back(work.id, lease, due_at=due_at, error=text_of(error))
-
-
-def text_of(error: BaseException) -> str:
-    """Return an error as a short text, also if it is the caller's and cannot be printed."""
-    try:
-        found = f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - the caller's __str__
-        found = type(error).__name__
-    return found[:ERROR_CHARS]
+        writing.put_back(work.id, lease, due_at=due_at, error=describe_error(error))

@@ -15,7 +15,8 @@ from ..phases import Addition, AnswerName, Trigger, WorkKind
 from ..ports import Cleaner, Inferencer, Notifier, Reading, Store
 from ..rules import Rules
 from ..values import SYSTEM, Command, ExpectVersion, ExpectWork, Thread, Work
-from ._drain import drain, text_of
+from ._drain import drain
+from .described import describe_error
 from .offers import Offers, has_of
 from .submit import Effects, LeaseLost, Submission, Submitted, child_ids
 
@@ -25,7 +26,7 @@ Handler: TypeAlias = "Callable[[Engine, Work], None]"
 """Does a work and submits what came of it."""
 
 TRIES = 5
-"""The number of times that a command of the system is decided again after a conflict."""
+"""Attempts to submit a command that others' changes overtake."""
 LATE: frozenset[WorkKind] = frozenset({"infer", "execute", "clean_up"})
 """The works whose result is noted in the log if it comes too late."""
 
@@ -135,14 +136,15 @@ class Engine:
         self.wake()
         return submitted
 
-    def decided_anew(
+    def submit_latest(
         self, thread_id: str, make: Callable[[Thread], Command | None], *, effects: Effects | None = None
     ) -> Submitted | None:
         """Submit what `make` returns for the present head, up to 5 times if others are faster; None: nothing to do.
 
         Raises the last `Conflict`, and what `submit` does.
         """
-        for left in reversed(range(TRIES)):
+        tries = TRIES
+        while True:
             thread = self.thread(thread_id)
             if thread is None:
                 raise UnknownThread(thread_id)
@@ -154,9 +156,9 @@ class Engine:
             except (CardClosed, LeaseLost):
                 raise
             except Conflict:
-                if not left:
+                tries -= 1
+                if not tries:
                     raise
-        return None
 
     def report(
         self,
@@ -164,11 +166,10 @@ class Engine:
         trigger: Trigger | Addition,
         data: Mapping[str, object],
         *,
-        to: str | None = None,
         effects: Effects | None = None,
         detail: str = "",
     ) -> Submitted | None:
-        """Submit a step or the result of a leased work, to its own thread or to the thread `to` (cascades).
+        """Submit the result of a leased work, or a step of it, to its thread.
 
         The command's id is `work:{work}:{trigger}:{attempt}`, its actor the system, and it expects the lease. Returns
         None if the lease is lost, which leaves a late_report with `detail` for inferences, executions and clean-ups.
@@ -179,16 +180,15 @@ class Engine:
             return self._of_work(work, thread, trigger, data)
 
         try:
-            return self.decided_anew(to or work.thread_id, make, effects=effects)
+            return self.submit_latest(work.thread_id, make, effects=effects)
         except LeaseLost:
             if work.kind in LATE:
                 self._note_late(work, trigger, detail, data.get("call"))
             return None
 
     def _of_work(self, work: Work, thread: Thread, trigger: Trigger | Addition, data: Mapping[str, object]) -> Command:
-        to = "" if thread.id == work.thread_id else f":{thread.id}"
         return Command(
-            id=f"work:{work.id}:{trigger.value}{to}:{work.attempts}",
+            id=f"work:{work.id}:{trigger.value}:{work.attempts}",
             thread_id=thread.id,
             trigger=trigger,
             expect=ExpectWork(work=work.id, lease=work.lease or ""),
@@ -213,7 +213,7 @@ class Engine:
             )
 
         try:
-            self.decided_anew(work.thread_id, make)
+            self.submit_latest(work.thread_id, make)
         except ThreadsError as exc:
             self.log_once("a late report", exc)
 
@@ -265,7 +265,7 @@ class Engine:
         kind = f"{source}: {type(error).__name__}"
         if kind not in self._logged:
             self._logged.add(kind)
-            log.warning("%s failed and is tried again: %s", source, text_of(error))
+            log.warning("%s failed and is tried again: %s", source, describe_error(error))
 
 
 def _never() -> bool:

@@ -67,7 +67,7 @@ def _tell(engine: Engine, work: Work) -> None:
         if not _is_result(work.kind):
             writing.remove_works(work.thread_id, (work.kind,))
 
-    if engine.decided_anew(work.thread_id, make, effects=remove) is None:
+    if engine.submit_latest(work.thread_id, make, effects=remove) is None:
         _take_away(engine, work)
 
 

@@ -74,13 +74,14 @@ def open_thread(engine: Engine, opening: Opening) -> Thread:
     Raises `Refused`, `UnknownThread` for a parent or predecessor that does not exist, and `Conflict` if other
     processes are faster 5 times.
     """
-    for left in reversed(range(TRIES)):
+    tries = TRIES
+    while True:
         try:
             return _Attempt(engine, opening).thread()
         except Conflict:
-            if not left:
+            tries -= 1
+            if not tries:
                 raise
-    raise AssertionError("unreachable")
 
 
 class _Attempt:

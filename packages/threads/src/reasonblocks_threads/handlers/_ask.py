@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..catalogue import Bound, Catalogue
+from ..engine.described import mask_text
 from ..log.limits import ACTION_BYTES, PROPOSAL_CHARS
 from ..phases import STAGES, Stage
 from ..ports import Ask, Inferred
 from ..values import Evidence, Proposal, Thread
-from ._calls import mask_text
 
 if TYPE_CHECKING:
     from ..ports import Reading

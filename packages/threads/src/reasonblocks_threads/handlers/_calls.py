@@ -23,9 +23,6 @@ T = TypeVar("T")
 
 SLICE_S = 0.05
 """Seconds between two looks at the engine's clock while a call runs."""
-ERROR_CHARS = 500
-LONGEST = 8_000
-"""The most characters of a text that are masked; the rest is dropped."""
 CONTAINED = (SystemExit, KeyboardInterrupt, GeneratorExit)
 """Errors that would end the process: here they end the call. Others of their kind (a test runner's) are passed on."""
 
@@ -74,31 +71,6 @@ def _is_contained(error: BaseException) -> bool:
     return isinstance(error, (Exception, *CONTAINED)) or type(error).__module__.startswith("asyncio.")
 
 
-def describe_error(error: BaseException) -> str:
-    """Return an error as text without secrets."""
-    try:
-        found = f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - the caller's __str__
-        found = type(error).__name__
-    return mask_text(found[:ERROR_CHARS])
-
-
-def mask_text(text: str) -> str:
-    """Return a text without secrets. Of a very long one, only the first part is kept."""
-    if not text:
-        return text
-    from reasonblocks.masking import without_secrets  # many patterns: 30 ms
-
-    return without_secrets(_whole_words(text), addresses=True)
-
-
-def _whole_words(text: str) -> str:
-    """Cut a text after a whole word: half of a secret could not be recognised."""
-    if len(text) <= LONGEST:
-        return text
-    return text[: max(text.rfind(" ", 0, LONGEST), text.rfind("\n", 0, LONGEST), 0)]
-
-
 def deadline(engine: Engine, work: Work, seconds: float) -> float:
     """Return when a call for this work has to end: after some seconds, and before its lease does."""
     ends = engine.now() + seconds
@@ -117,4 +89,4 @@ def report_late(
         )  # fmt: skip
 
     with suppress(ThreadsError):
-        engine.decided_anew(thread_id, make, effects=effects)
+        engine.submit_latest(thread_id, make, effects=effects)

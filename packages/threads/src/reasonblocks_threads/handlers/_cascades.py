@@ -34,7 +34,7 @@ def cascade_up(engine: Engine, work: Work) -> None:
             caused_by=f"{child.id}:{child.entered}",
         )
 
-    engine.decided_anew(child.parent, make)
+    engine.submit_latest(child.parent, make)
 
 
 def cascade_down(engine: Engine, work: Work) -> None:
@@ -70,4 +70,4 @@ def _close(engine: Engine, work: Work, parent: Thread, child_id: str) -> None:
             caused_by=f"{parent.id}:{parent.entered}",
         )
 
-    engine.decided_anew(child_id, make)
+    engine.submit_latest(child_id, make)

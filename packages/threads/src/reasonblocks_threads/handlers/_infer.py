@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..codec import encode
+from ..engine.described import describe_error
 from ..engine.lost import RESERVED_TOKENS, RESERVED_USD
 from ..errors import ReadOnly, Refused
 from ..phases import CATEGORIES, Phase, Stage, Trigger
 from ..ports import Ask, Inferred
 from ._ask import Checked, ask_of, check, usable
-from ._calls import call_within, deadline, describe_error, report_late
+from ._calls import call_within, deadline, report_late
 
 if TYPE_CHECKING:
     from ..engine import Engine

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..engine.described import describe_error
 from ..phases import Phase, Trigger
 from ..ports import Cleaned
-from ._calls import call_within, deadline, describe_error
+from ._calls import call_within, deadline
 from ._reports import text
 from .letters import is_of, settle_letter
 

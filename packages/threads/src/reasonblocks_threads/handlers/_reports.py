@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import get_args, get_type_hints
 
+from ..engine.described import describe_error, mask_text
 from ..log.limits import OUTPUT_BYTES, SUMMARY_CHARS
 from ..values import Report
-from ._calls import Outcome, describe_error, mask_text
+from ._calls import Outcome
 
 WORD_CHARS = 80
 TO_CHARS = 200

@@ -45,7 +45,7 @@ def settle_letter(engine: Engine, letter_id: str, told: bool, detail: str = "", 
         if told:  # the engine has withdrawn it, as that of any execution that ends
             writing.change_letter(letter_id, state="told")
 
-    if engine.decided_anew(letter.thread_id, make, effects=mark) is not None:
+    if engine.submit_latest(letter.thread_id, make, effects=mark) is not None:
         return True
     _after_the_end(engine, letter, told)
     return False
