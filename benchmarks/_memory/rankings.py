@@ -38,10 +38,10 @@ def ours(findings: Sequence[Finding]) -> Ranking:
 def embedding(findings: Sequence[Finding]) -> Ranking:
     """The cosine alone, of the same texts."""
     vectors = Vectors(default_embedder())
-    rows = vectors.of([embedded_text(finding) for finding in findings])
+    rows = vectors.embed([embedded_text(finding) for finding in findings])
 
     def rank(query: str) -> Ranked:
-        cosines = (rows @ vectors.of([query])[0]).tolist()
+        cosines = (rows @ vectors.embed([query])[0]).tolist()
         return _ranked(zip(cosines, findings))
 
     return rank

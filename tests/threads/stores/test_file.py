@@ -394,7 +394,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: in
         for each in writers:
             each.join()
     with store.read() as reading:
-        assert reading.open_count("default") == 1 + done[0] + FORKS
+        assert reading.live_count("default") == 1 + done[0] + FORKS
     store.close()
 
 

@@ -283,7 +283,7 @@ def test_a_head_is_replaced_as_the_doctor_does(store: Store) -> None:
     with store.read() as reading:
         assert reading.head(thread.id) == ended
         assert [each.phase for each in reading.listed(live=False)] == [Phase.DISMISSED]
-        assert reading.open_count("default") == 0
+        assert reading.live_count("default") == 0
 
 
 HOSTILE = ("nul \0 in it", "a lone \ud800 surrogate", "\u202e bidi \x1b[31m", "x" * 3_000, "é€😀" * 300)

@@ -97,14 +97,14 @@ def test_a_new_file_may_be_used_by_many_at_once(tmp_path: Path) -> None:
         with stores(os.fspath(tmp_path / f"{round}.db")) as found:
             at_once(found, lambda number, store: opened(store, f"k{number}"))
             with found[0].read() as reading:
-                assert reading.open_count("default") == WORKERS
+                assert reading.live_count("default") == WORKERS
 
 
 def test_a_new_database_may_be_used_by_many_at_once(postgres: Postgres) -> None:
     with stores(postgres.new_database()) as found:
         at_once(found, lambda number, store: opened(store, f"k{number}"))
         with found[0].read() as reading:
-            assert reading.open_count("default") == WORKERS
+            assert reading.live_count("default") == WORKERS
 
 
 def test_of_threads_that_append_to_one_version_one_wins(database: str) -> None:
@@ -261,7 +261,7 @@ def test_a_store_sees_what_processes_write_that_come_and_go(shared: str) -> None
                 assert head(store, mine.id) == mine
                 assert all(head(store, id) is not None for id in theirs)
         with first.read() as reading:
-            assert reading.open_count("default") == 1 + 2 * (3 + 1)
+            assert reading.live_count("default") == 1 + 2 * (3 + 1)
 
 
 def test_a_killed_process_leaves_whole_transactions(shared: str) -> None:

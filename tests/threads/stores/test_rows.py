@@ -55,7 +55,7 @@ def test_a_list_is_filtered(store: Store) -> None:
     assert listed(store, phase=Phase.DISMISSED) == []
     assert listed(store, phase=Phase.DISMISSED, live=False) == [ended.id]
     with store.read() as reading:
-        assert [reading.open_count(org) for org in ("default", "other", "none")] == [2, 1, 0]
+        assert [reading.live_count(org) for org in ("default", "other", "none")] == [2, 1, 0]
 
 
 def test_a_list_is_read_in_pages(store: Store) -> None:

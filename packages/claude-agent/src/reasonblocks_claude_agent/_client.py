@@ -64,7 +64,7 @@ class SteeredClaudeClient(ClaudeSDKClient):
             run_options,
             own,
             set_model=None if leaves_alone else super().set_model,
-            caps=caps if self._gateway else replace(caps, output_tokens_live=False),
+            caps=caps,
             delivery=self._gateway.pending if self._gateway else None,
             snapshots=snapshots,
         )

@@ -25,9 +25,7 @@ RESULT_SECONDS = 1.0
 """Time that a prompt waits for the previous run's result, in addition to the time to judge that run's last step."""
 ROUTE_SECONDS = 1.0
 """Time limit of a model switch; 6 to 75 ms were measured."""
-HOOKS_CAPS = AdapterCaps(
-    ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500, output_tokens_live=False
-)
+HOOKS_CAPS = AdapterCaps(ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500)
 SetModel = Callable[["str | None"], Awaitable[None]]
 
 

@@ -139,8 +139,8 @@ SAFE_HEADERS: Mapping[str, str] = {
 class Bodies:
     """Reads and decompresses bodies within the limits, and passes on each one as a whole."""
 
-    def __init__(self, app: ASGIApp, most_sent: int, seconds: float = BODY_SECONDS) -> None:
-        self._app, self._most_sent, self._seconds = app, most_sent, seconds
+    def __init__(self, app: ASGIApp, most_sent: int) -> None:
+        self._app, self._most_sent = app, most_sent
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -172,13 +172,13 @@ class Bodies:
     async def _read(self, scope: Scope, receive: Receive, holding: _Holding) -> bytes | None:
         headers = Headers(scope=scope)
         self._check_length(headers)
-        ends = time.monotonic() + self._seconds
+        ends = time.monotonic() + BODY_SECONDS
         parts, size, more = [], 0, True
         while more:
             try:
                 message = await asyncio.wait_for(receive(), ends - time.monotonic())
             except asyncio.TimeoutError:
-                raise ApiError(408, f"the body took longer than {self._seconds:g} s", CLOSE) from None
+                raise ApiError(408, f"the body took longer than {BODY_SECONDS:g} s", CLOSE) from None
             if message["type"] != "http.request":
                 return None
             part = message.get("body", b"")

@@ -265,7 +265,7 @@ def _announces_error(text: str, *, looks: bool) -> bool:
     if looks and len(text) > HEAD:
         return False
     head = text[:HEAD].lower()
-    if any(phrase in head for phrase in _PHRASES) or _STARTS_FAILED.match(head) or _ends_raised(text):
+    if any(phrase in head for phrase in _PHRASES) or _STARTS_FAILED.match(head) or _ends_with_traceback(text):
         return True
     start = _STARTS.match(head)
     if start is not None and not (_DENIED.match(head, start.end()) or _DENIED_BEFORE.match(head)):
@@ -273,8 +273,11 @@ def _announces_error(text: str, *, looks: bool) -> bool:
     return FOREIGN_ERRORS.search(text[:HEAD]) is not None
 
 
-def _ends_raised(text: str) -> bool:
-    """Return True if a traceback is the end of the text, or nearly: one that output follows was dealt with."""
+def _ends_with_traceback(text: str) -> bool:
+    """Return True if at most `AFTER_RAISED` characters follow the last traceback.
+
+    After more output the error was handled. An uncaught error of Node.js counts, too.
+    """
     last = text.rfind(_TRACEBACK)
     if last < 0:
         return _NODE_ENDED.search(text[-40:]) is not None

@@ -226,7 +226,6 @@ def decision_for(
     gate: GateDecision | None,
     skipped: SkippedReason | None,
     key: str | None = None,
-    route: str | None = None,
 ) -> StepDecision:
     """Return a decision with the assessment and the gate's answer; it injects nothing yet."""
     evaluation = assessment.evaluation
@@ -244,7 +243,6 @@ def decision_for(
         finding_kind=evaluation.kind if evaluation else None,
         gate_decision=gate,
         skipped_reason=skipped,
-        route=route,
         placement=settings.placement,
         mode=settings.mode,
     )

@@ -110,7 +110,7 @@ def output_of(output: object) -> str:
     """
     if output is None or isinstance(output, str):
         return output or ""
-    if _is_result(output):
+    if _is_mcp_result(output):
         return _result_text(output)
     if not _is_list(output):
         return _text_or_json(output)
@@ -124,7 +124,7 @@ def is_content(value: object) -> bool:
         return False
     if _is_list(value):
         return all(map(_is_part, value)) and not all(isinstance(part, str) for part in value)
-    return _is_result(value) or _is_part(value)
+    return _is_mcp_result(value) or _is_part(value)
 
 
 def json_of(value: object, separators: tuple[str, str] = (", ", ": ")) -> str:
@@ -159,7 +159,8 @@ def _is_list(value: object) -> TypeGuard[Sequence[Part]]:
 # --- results of the Model Context Protocol
 
 
-def _is_result(value: object) -> bool:
+def _is_mcp_result(value: object) -> bool:
+    """Return True for a `CallToolResult`, an object or its JSON. A mapping with other fields is a value."""
     content = get(value, "content")
     if not isinstance(value, Mapping):
         return _is_list(content) and any(hasattr(value, name) for name in STRUCTURED)

@@ -138,13 +138,15 @@ def settings_of(
         routes={} if caps.routing == "none" else names,
         placement=where,
         look_placement="message" if "message" in caps.placements else where,
-        mode=options.mode or base.mode,
-        operator_notes=base.operator_notes and (options.mode or base.mode) == "steer",
+        mode=run.mode,
+        operator_notes=base.operator_notes and run.mode == "steer",
         stop_when=base.stop_when if caps.stop else None,
         interrupt_when=interrupt_when,
         second_look=base.second_look and caps.second_look,
         standing_rules="first_call" if where == "context" else base.standing_rules,
-        max_guidance_chars=min(caps.max_guidance_chars, CONTEXT_CHARS if where == "context" else 12_000),
+        max_guidance_chars=min(
+            caps.max_guidance_chars, CONTEXT_CHARS if where == "context" else base.max_guidance_chars
+        ),
     )
 
 

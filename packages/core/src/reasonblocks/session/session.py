@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
 PROTOCOL = 1
 """Version of the step lifecycle (`StepInput`, `StepDecision`, `StepOutcome`, `AdapterCaps`)."""
+CLOSE_SECONDS = 5.0
+"""Seconds in which the end of a run waits for its events to be delivered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +199,10 @@ class SteeringSession:
         self._paused = True
 
     def abandon(self, ends: float | None = None) -> None:
-        """End an open run as abandoned; judge its last step until `ends` on the monotonic clock, if given."""
+        """Finish an open run as abandoned.
+
+        With `ends`, a time of the monotonic clock, its last step is evaluated until then; without it, not at all.
+        """
         if self.outcome is not None or self._paused or not self._state.calls:
             return
         if ends is not None:
@@ -210,7 +215,7 @@ class SteeringSession:
             self._log.close()
             self._emit_finish(self._failure or ABANDONED)
 
-    def close(self, timeout: float = 5.0) -> None:
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
         """Finish an open run as abandoned and wait for the sinks, at most `timeout` seconds in all."""
         ends = time.monotonic() + timeout
         self.abandon(ends)
@@ -368,7 +373,7 @@ class SteeringSession:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self.afinish("success" if kind is None else f"failure: {kind.__name__}")
-        await self._telemetry.aflush()
+        await self._telemetry.aflush(CLOSE_SECONDS)
 
     @property
     def _ends_now(self) -> float:

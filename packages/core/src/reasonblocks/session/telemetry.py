@@ -123,7 +123,7 @@ class Telemetry:
         ends = time.monotonic() + timeout
         return all([queue.flush(ends) for queue in self._queues])  # noqa: C419 - also those after one that fails
 
-    async def aflush(self, timeout: float = 5.0) -> bool:
+    async def aflush(self, timeout: float) -> bool:
         """Flush without blocking the event loop; the loop's shutdown does not wait for it."""
         if not self._queues:
             return True

@@ -198,7 +198,6 @@ class AdapterCaps:
     routing: Routing = "per_call"
     max_guidance_chars: int = 12_000
     tool_errors: bool = True
-    output_tokens_live: bool = True
     stop: bool = True
     second_look: bool = True
 

@@ -215,9 +215,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Running sums over a request's parts: bytes as sent before, bytes with all results shortened, and blocks.
+    """Running sums over a request's parts; item n is the sum of the first n.
 
-    Bytes that are not text count for costs only, because they are an upper bound.
+    `texts_now` are the bytes of texts with the new results whole, `texts_then` those with all results shortened.
+    `others` is an upper bound of the other bytes, so that it counts for costs only. `blocks` are content blocks.
     """
 
     texts_now: Sequence[int]

@@ -40,7 +40,7 @@ KEEP_ALIVE_S = 75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Access:
     """The URL of a server, its first key if it was just created, and a login link for the dashboard."""
 
     url: str
@@ -92,9 +92,9 @@ def serve(
         _check_threads(settings.threads_url)
     with _listener(host, port) as listener:
         with open_storage(settings) as storage:
-            door = _door(storage, settings, (public_url or _url(listener)).rstrip("/"))
+            access = _prepare_access(storage, settings, (public_url or _url(listener)).rstrip("/"))
         work = partial(work_on, settings, listener)
-        done = keep_running(work, settings.workers, partial(_show, door, host, as_json=as_json))
+        done = keep_running(work, settings.workers, partial(_show, access, host, as_json=as_json))
     if not done:
         warn("reasonblocks serve: a worker could not start")
     return OK if done else PROBLEM
@@ -135,8 +135,11 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _door(storage: Storage, settings: Settings, url: str) -> Door:
-    """Create the first key of an empty server, and a login link for the oldest key with the scope `read`."""
+def _prepare_access(storage: Storage, settings: Settings, url: str) -> Access:
+    """Create the first key of an empty server, and a login link.
+
+    The link is for the oldest usable key with the scope `admin`, else for the oldest one with `read`.
+    """
     from ..values import SCOPES
 
     now, secret = time.time(), None
@@ -151,25 +154,25 @@ def _door(storage: Storage, settings: Settings, url: str) -> Door:
     if usable:
         oldest = min(usable, key=lambda key: ("admin" not in key.scopes, key.created))
         login = f"{url}/ui/link/{storage.keys.link(oldest.key_id, expires=now + LINK_S)}"
-    return Door(url=url, data=str(settings.data), key=secret, login=login)
+    return Access(url=url, data=str(settings.data), key=secret, login=login)
 
 
 def _may_log_in(key: KeyRow, now: float) -> bool:
     return key.revoked is None and (key.expires is None or key.expires > now) and "read" in key.scopes
 
 
-def _show(door: Door, host: str, *, as_json: bool) -> None:
+def _show(access: Access, host: str, *, as_json: bool) -> None:
     if not _is_loopback(host):
         warn(f"reasonblocks serve: other machines can reach {host}, and keys are sent unencrypted: put a proxy with "
              "TLS in front of the server")  # fmt: skip
     if as_json:
-        say(json.dumps({"url": door.url, "data": door.data, "key": door.key, "login": door.login}))
+        say(json.dumps({"url": access.url, "data": access.data, "key": access.key, "login": access.login}))
     else:
-        say(f"ReasonBlocks server: {door.url} (data in {door.data})")
-        if door.key is not None:
-            say(f"first key, which is shown only once: {door.key}")
-        if door.login is not None:
-            say(f"dashboard, for one login within {LINK_S // 60} minutes: {door.login}")
+        say(f"ReasonBlocks server: {access.url} (data in {access.data})")
+        if access.key is not None:
+            say(f"first key, which is shown only once: {access.key}")
+        if access.login is not None:
+            say(f"dashboard, for one login within {LINK_S // 60} minutes: {access.login}")
     sys.stdout.flush()
 
 

@@ -171,7 +171,7 @@ class Live:
 
     def _poll(self) -> None:
         pause = WAKE_SECONDS
-        while not self._ended.wait(pause if self._failing else WAKE_SECONDS):
+        while not self._ended.wait(pause):
             if not self._wake.wait(POLL_SECONDS if self._is_needed() else None) and not self._is_needed():
                 continue
             self._wake.clear()
@@ -221,10 +221,10 @@ class Live:
             if listener.run_id is not None:
                 of_run.setdefault((listener.org_id, listener.run_id), []).append(listener)
         for listener in of_org:
-            _tell_of_runs(listener, self._shown(listener, rows))
+            _offer_runs(listener, self._shown(listener, rows))
         for key, those in of_run.items():
             if key in rows or key in touched or any(it.is_behind for it in those):
-                self._tell_of_run(key, those, rows.get(key))
+                self._notify_listeners(key, those, rows.get(key))
 
     def _shown(self, listener: Subscription, rows: Mapping[RunKey, RunRow]) -> list[RunRow]:
         """Return the changed runs of a listener, the oldest change first; for a new listener, those since its time."""
@@ -237,7 +237,7 @@ class Live:
         listener.is_behind = False
         return sorted(found, key=lambda row: row.seen)[-MAX_SHOWN:]
 
-    def _tell_of_run(self, key: RunKey, listeners: Sequence[Subscription], row: RunRow | None) -> None:
+    def _notify_listeners(self, key: RunKey, listeners: Sequence[Subscription], row: RunRow | None) -> None:
         """Notify the listeners that are up to date from one query, and each of the others from its own."""
         row = row or self._storage.runs.get(*key)
         if row is None:
@@ -250,7 +250,7 @@ class Live:
                 after = min(it.after for it in group)
                 steps, has_more = self._storage.runs.page(*key, after=after, limit=STEPS)
                 for listener in group:
-                    _tell_of_run(listener, row, steps, notes, is_behind=has_more)
+                    _offer_run(listener, row, steps, notes, is_behind=has_more)
         if any(it.is_behind and it.has_room() for it in ready):
             self._wake.set()
 
@@ -268,7 +268,7 @@ class ChangedRuns:
         self._known: dict[RunKey, tuple[object, ...]] = {}
 
     def repeat(self) -> None:
-        """Return the newest changes again."""
+        """Let `next` return the newest changes again."""
         self._known = {}
 
     def next(self) -> dict[RunKey, RunRow]:
@@ -293,13 +293,13 @@ def _state(row: RunRow) -> tuple[object, ...]:
     return (row.seen, row.steps, row.outcome, row.started)
 
 
-def _tell_of_runs(listener: Subscription, rows: Sequence[RunRow]) -> None:
+def _offer_runs(listener: Subscription, rows: Sequence[RunRow]) -> None:
     for row in rows:
         if listener.project_id in (None, row.project_id):
             listener.offer(Message("run", repr(row.seen), live_run(row)))
 
 
-def _tell_of_run(
+def _offer_run(
     listener: Subscription,
     row: RunRow,
     steps: Sequence[Mapping[str, object]],

@@ -7,7 +7,6 @@ Forks and restored runs therefore continue exactly, and any worker can answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from reasonblocks.account.observe import observe
@@ -23,7 +22,7 @@ from reasonblocks.monitors.suite import SuiteSettings
 from reasonblocks.monitors.untried import memory_in
 from reasonblocks.options.config import tool_roles_of
 from reasonblocks.patterns import NAME_BYTES
-from reasonblocks.ports import Evaluator, PatternStore
+from reasonblocks.ports import PatternStore
 from reasonblocks.requests import Evaluate, Retrieve
 from reasonblocks.types import JSON, Account, Evaluation, Note, Observed, Patience, Step
 from reasonblocks.util.text import size, whole
@@ -47,10 +46,6 @@ MAX_OBSERVED = 32
 class Evaluations:
     """Evaluates the newest completed step of each request, by the settings of the request."""
 
-    def __init__(self, evaluator: Evaluator | None = None) -> None:
-        """`evaluator` replaces the built-in monitors."""
-        self._evaluator = evaluator
-
     def answer(
         self, request: EvaluateRequest, *, notes: Sequence[Note] = (), go_on: Callable[[], None] = lambda: None
     ) -> EvaluateResponse:
@@ -61,8 +56,7 @@ class Evaluations:
         """
         settings = _settings_of(request)
         asked = _asked(request, settings, go_on)
-        evaluate = self._evaluator.evaluate if self._evaluator else partial(suite.evaluate, settings=settings)
-        evaluation = Evaluation() if asked is None else evaluate(asked)[0]
+        evaluation = Evaluation() if asked is None else suite.evaluate(asked, settings=settings)[0]
         partly = request.account is None and request.from_step > 0
         return evaluation_response(evaluation, partial=partly, notes=notes)
 

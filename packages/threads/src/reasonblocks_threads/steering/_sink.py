@@ -156,7 +156,7 @@ class RunSink:
         with self._engine.store.read() as reading:
             live = reading.by_family(org_id, family)
             last = None if live else reading.last_of_family(org_id, family)
-            is_full = not live and reading.open_count(org_id) >= MOST_OPEN
+            is_full = not live and reading.live_count(org_id) >= MOST_OPEN
         if last is not None:
             if noticed.partial:
                 return False  # the episode of that thread, which a restarted process sees from its middle

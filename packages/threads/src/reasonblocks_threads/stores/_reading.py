@@ -72,7 +72,7 @@ class SqlReading:
         found = self._one(sql, (id_of(org_id), id_of(family)))
         return None if found is None else self._head_of(*found)
 
-    def open_count(self, org_id: str) -> int:
+    def live_count(self, org_id: str) -> int:
         return int(self._db.all("SELECT count(*) FROM thread WHERE org_id = ? AND is_live = 1", (id_of(org_id),))[0][0])
 
     def log(self, thread_id: str, *, after: int = 0, limit: int = 10_000) -> Sequence[ThreadEvent]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from reasonblocks.backends.local_store import LocalStore
     from reasonblocks.types import ETrace, Pattern
 
-STDIN = "-"
 STDIN_BYTES = 1024 * 1024
 ID_HEX = 8
 """Characters of the content's hash in a generated id."""
@@ -214,7 +213,8 @@ def import_files(
         warn(str(fault))
     if not found or (faults and not skip_bad):
         bad = f"{len(faults)} invalid, " if faults else ""
-        warn(f"reasonblocks patterns import: {bad}nothing was added" + (" (--skip-bad adds the others)" * bool(found)))
+        advice = " (--skip-bad adds the others)" if found else ""
+        warn(f"reasonblocks patterns import: {bad}nothing was added{advice}")
         return PROBLEM
     with open_store(store) as own:
         before = [own.get(pattern.id) for pattern in found]
@@ -227,7 +227,8 @@ def import_files(
         "dry_run": dry_run,
     }
     summary = f"{counts['new']} new, {counts['replaced']} replaced, {counts['skipped']} skipped"
-    say(json.dumps(counts) if as_json else summary + (": a dry run, nothing was added" * dry_run))
+    note = ": a dry run, nothing was added" if dry_run else ""
+    say(json.dumps(counts) if as_json else f"{summary}{note}")
     return OK
 
 

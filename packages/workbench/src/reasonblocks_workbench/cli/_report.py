@@ -16,7 +16,7 @@ from reasonblocks.exceptions import RecordError
 from reasonblocks.util.files import write_whole
 
 from ._replayer import Replayer, replayer
-from .files import read_recorded, size
+from .files import most_unpacked, read_recorded, size
 from .options import FlagError, Format, Settings, count, exclusive, expand_options
 from .output import OK, PROBLEM, Bar, say, warn, warnings_once, with_noun
 
@@ -117,7 +117,7 @@ class _Work:
         from ..report import page_of_log
         from ..traces import read_logs
 
-        for log in read_logs(path, progress=self._progress):
+        for log in read_logs(path, progress=self._progress, unpacked=most_unpacked()):
             yield log if isinstance(log, RecordError) else page_of_log(log, thresholds=self.thresholds)
 
     def _replayed(self, path: str, replaying: Replayer) -> Iterator[RunPage | RecordError]:

@@ -28,13 +28,20 @@ def read_recorded(
     path: str | os.PathLike[str], progress: Callable[[int], None], format: str | None = None
 ) -> Iterator[RecordedRun | RecordError]:
     """Read the runs of a file, up to the limit that the environment may raise. Raises `ConfigError`."""
-    from ..traces import UNPACKED_BYTES, UNPACKED_VARIABLE, read_runs
+    from ..traces import read_runs
+
+    runs = read_runs(path, format=format, progress=progress, unpacked=most_unpacked())
+    return _with_warning(os.fspath(path), runs)
+
+
+def most_unpacked() -> int:
+    """Return the bytes of a packed file's content that are read. Raises `ConfigError` for a wrong variable."""
+    from ..traces import UNPACKED_BYTES, UNPACKED_VARIABLE
 
     limit = os.environ.get(UNPACKED_VARIABLE)
     if limit and not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and int(limit)):
         raise ConfigError(UNPACKED_VARIABLE, limit[:40], "must be a whole number of megabytes")
-    unpacked = int(limit) * MEGABYTE if limit else UNPACKED_BYTES
-    return _with_warning(os.fspath(path), read_runs(path, format=format, progress=progress, unpacked=unpacked))
+    return int(limit) * MEGABYTE if limit else UNPACKED_BYTES
 
 
 def _with_warning(path: str, runs: Iterator[RecordedRun | RecordError]) -> Iterator[RecordedRun | RecordError]:

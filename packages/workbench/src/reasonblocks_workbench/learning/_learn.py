@@ -87,7 +87,7 @@ class Similarity:
     def _rows_of(self, texts: Sequence[str]) -> Rows:
         new = [text for text in dict.fromkeys(texts) if text not in self._rows]
         if new:
-            self._rows.update(zip(new, self._vectors.of(new), strict=True))
+            self._rows.update(zip(new, self._vectors.embed(new), strict=True))
         return np.stack([self._rows[text] for text in texts])
 
 

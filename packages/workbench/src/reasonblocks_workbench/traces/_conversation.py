@@ -177,7 +177,10 @@ class _Run(Header):
 
 
 def read_conversations(file: str, records: Iterable[Record | RecordError], read_items: ReadItems) -> Runs:
-    """Read records of messages, each of which is a run; records that are one message or answer are a run together."""
+    """Read records of messages.
+
+    Each record is a run, but consecutive records of one message or answer each are one run together.
+    """
     together: list[Record] = []
     for record in records:
         if isinstance(record, Record) and _is_item(record.value):

@@ -77,7 +77,7 @@ def objects(value: object) -> list[Mapping[str, Any]]:
 
 
 def message_of(item: Mapping[str, Any], role: str = "assistant") -> Message:
-    """Return a recorded message; `role` is that of a message that names none."""
+    """Return a recorded message. `role` is used if the message names none."""
     held = [item[name] for name in ("parts", "contents", "content") if isinstance(item.get(name), list)]
     content = [_inner(part) for listed in held for part in listed] or item.get("content")
     parts = objects(content)

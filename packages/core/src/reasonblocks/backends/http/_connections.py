@@ -130,26 +130,27 @@ class _Connection:
         with _own_request, stream as response:
             reply = Reply(
                 status=response.status_code,
-                body=self._body(response, ask.most_bytes, begun, seconds),
+                body=self._read_body(response, ask.most_bytes, begun, seconds),
                 retry_after=_seconds(response.headers.get("retry-after")),
             )
         self.used = time.monotonic()
         return reply
 
-    def _body(self, response: httpx.Response, most: int, begun: float, seconds: float) -> bytes:
+    def _read_body(self, response: httpx.Response, most: int, begun: float, seconds: float) -> bytes:
         """Return the body; of an error only the start. It must not be compressed: it could unpack to any size."""
         body = bytearray()
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity" and response.is_success:
             raise BadAnswer(self._address.shown, encoding, "its answer must not be compressed")
+        limit = most if response.is_success else ANSWER_BYTES
         for part in response.iter_raw():
             body += part
             if time.monotonic() - begun > seconds:
                 raise DeadlineExceeded(self._address.shown, seconds)
-            if len(body) > (most if response.is_success else ANSWER_BYTES):
-                if response.is_success:
-                    raise BadAnswer(self._address.shown, f"over {most} bytes", "its answer is too large")
+            if len(body) > limit:
                 break
+        if response.is_success and len(body) > limit:
+            raise BadAnswer(self._address.shown, f"over {most} bytes", "its answer is too large")
         return bytes(body)
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:

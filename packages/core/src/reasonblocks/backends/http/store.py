@@ -16,7 +16,10 @@ BACKEND = "the pattern store"
 
 
 class HttpStore:
-    """Finds lessons on a server, among those of the key's org and those for everyone."""
+    """Searches the patterns of a server: those of the key's org and those for everyone.
+
+    `redaction` is applied to the texts of a query first.
+    """
 
     inline = True
     """It keeps the deadline itself and blocks no event loop."""

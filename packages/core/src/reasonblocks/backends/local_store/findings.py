@@ -123,7 +123,7 @@ class LocalFindings:
         self, codebase: Codebase, query: str, *, top_k: int, score_threshold: float
     ) -> tuple[RecalledFinding, ...]:
         """Return the findings with at least this score, the best first, ties by id, at most `top_k`."""
-        (unit,) = self._vectors.of([query])
+        (unit,) = self._vectors.embed([query])
         loaded = self._loaded(codebase)
         with no_fork:
             missing = dict(loaded.missing)
@@ -180,7 +180,7 @@ class LocalFindings:
     def _embedded(self, findings: Iterable[Finding]) -> Rows:
         from ..stores.finding_index import embedded_text
 
-        return self._vectors.of([embedded_text(finding) for finding in findings])
+        return self._vectors.embed([embedded_text(finding) for finding in findings])
 
     def _reading(self) -> sqlite3.Connection | None:
         """Return the connection if the file has findings, or may have."""

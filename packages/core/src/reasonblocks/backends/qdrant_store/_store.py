@@ -255,7 +255,7 @@ class QdrantStore:
 
     def _points_of(self, patterns: Sequence[Pattern]) -> Iterator[Point]:
         texts = [() if pattern.off or pattern.tier == "e3" else exemplars(pattern) for pattern in patterns]
-        units = self._vectors.of([text for of_one in texts for text in of_one])
+        units = self._vectors.embed([text for of_one in texts for text in of_one])
         begin = 0
         for pattern, of_one in zip(patterns, texts):
             rows = units[begin : begin + len(of_one)] if of_one else None

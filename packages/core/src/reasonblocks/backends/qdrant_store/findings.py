@@ -108,7 +108,7 @@ class QdrantFindings:
         from qdrant_client.models import PointStruct
 
         given = list({finding.finding_id: finding for finding in findings}.values())
-        rows = self._vectors.of([embedded_text(finding) for finding in given]).tolist()
+        rows = self._vectors.embed([embedded_text(finding) for finding in given]).tolist()
         points = [
             PointStruct(id=_point_id(codebase, finding.finding_id), vector=row, payload=_payload(codebase, finding))
             for finding, row in zip(given, rows)
@@ -127,7 +127,7 @@ class QdrantFindings:
         """Return the best of the nearest 100 findings: those with at least this score, ties by id."""
         from qdrant_client.models import SearchParams
 
-        (unit,) = self._vectors.of([query])
+        (unit,) = self._vectors.embed([query])
         with self._clients.border():
             if (client := self._client()) is None:
                 return ()

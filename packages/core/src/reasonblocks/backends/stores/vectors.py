@@ -26,16 +26,20 @@ class Vectors:
     `kept` is called with the rows that were embedded because a search needed them.
     """
 
-    def __init__(self, embedder: Embedder, kept: Callable[[Sequence[Row]], None] = lambda rows: None) -> None:
-        self.embedder, self._kept = embedder, kept
+    def __init__(self, embedder: Embedder, on_embedded: Callable[[Sequence[Row]], None] = lambda rows: None) -> None:
+        self.embedder, self._on_embedded = embedder, on_embedded
         self._summing = embedder if isinstance(embedder, SummingEmbedder) else None  # this attribute is slow to read
 
     @cached_property
     def _name(self) -> str:
         return f"embedder {self.embedder.id!r}"
 
-    def of(self, texts: Sequence[str]) -> Rows:
-        """Return one row per text, of length 1, or of zeros for a text without a known word."""
+    def embed(self, texts: Sequence[str]) -> Rows:
+        """Return the vectors of the texts, float32 of shape (len(texts), dim).
+
+        Each has the Euclidean length 1, or is zero for a text without a known word. Raises `BadAnswer` for a wrong
+        shape, and for numbers that are not finite.
+        """
         rows = [self._batch(texts[at : at + BATCH]) for at in range(0, len(texts), BATCH)]
         return np.concatenate(rows) if rows else np.empty((0, self.embedder.dim), np.float32)
 
@@ -55,7 +59,7 @@ class Vectors:
     def fill(self, rows: Sequence[Row]) -> None:
         """Embed the texts of the rows: all of them or, after an error, none."""
         texts = [row.texts for row in rows]
-        units = self.of([text for of_row in texts for text in of_row])
+        units = self.embed([text for of_row in texts for text in of_row])
         begin = 0
         for row, of_row in zip(rows, texts):
             row.vectors = units[begin : begin + len(of_row)].tobytes()
@@ -65,7 +69,7 @@ class Vectors:
         """Return the rows of one tier as a table, after embedding those without vectors."""
         if missing := [row for row in rows if row.vectors is None]:
             self.fill(missing)
-            self._kept(missing)
+            self._on_embedded(missing)
         return Table(rows, self.embedder.dim, self.embedder.curves.of(rows[0].tier))
 
     def _batch(self, texts: Sequence[str]) -> Rows:
