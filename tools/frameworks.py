@@ -180,6 +180,7 @@ Every adapter runs the same scenarios on real agents of its framework, in each o
 "cannot" is declared in the adapter's tests with its reason, and fails the build as soon as it is no longer true. \
 "not asked" means that the scenario does not apply to the framework.
 """
+EVERYWHERE = "\nThese passed in every framework and mode: "
 MATRIX = """
 ## Versions
 
@@ -192,11 +193,12 @@ commit: fewer examples, modes and sessions; each framework has all tests on one 
 def page(reports: Path) -> str:
     found = list(columns(reports))
     scenarios = [[sentence(name), *(column.cell(name) for column in found)] for name in SCENARIOS]
+    differing = [row for row in scenarios if {*row[1:]} != {PASSED}]
+    everywhere = f"{EVERYWHERE}{'; '.join(row[0] for row in scenarios if row not in differing)}."
     matrix = [cell_row(cell, reports) for cell in cells()]
     heads = ["Python", "framework", "tests", "got", "passed", "failed", "not asked", "cannot", "seconds"]
-    return "\n".join(
-        [HEAD, *table(["scenario", *(column.head for column in found)], scenarios), MATRIX, *table(heads, matrix), ""]
-    )
+    by_framework = table(["scenario", *(column.head for column in found)], differing)
+    return "\n".join([HEAD, *by_framework, everywhere, MATRIX, *table(heads, matrix), ""])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -55,7 +55,8 @@ def tables(page: str) -> list[list[list[str]]]:
 
 def test_the_page_has_every_scenario_of_the_suite(tool: ModuleType) -> None:
     scenarios = [tool.sentence(name) for name in dir(ConformanceSuite) if name.startswith("test_")]
-    assert [row[0] for row in tables(PAGE)[0][1:]] == sorted(scenarios), "./dev frameworks"
+    everywhere = PAGE.partition(tool.EVERYWHERE)[2].partition(".\n")[0].split("; ")
+    assert sorted([*(row[0] for row in tables(PAGE)[0][1:]), *everywhere]) == sorted(scenarios), "./dev frameworks"
 
 
 def test_the_page_has_every_framework_of_versions_toml(tool: ModuleType) -> None:
@@ -79,6 +80,16 @@ def test_the_page_says_which_command_made_it() -> None:
 def test_a_scenario_that_differs_by_mode_is_told_mode_by_mode(tool: ModuleType, reports: Path) -> None:
     row = dict(row_of(tool, reports, "history stays clean"))
     assert row["langchain<br>`invoke`<br>`stream`"] == "`invoke`: passed; `stream`: cannot: it &#124; streams"
+
+
+def test_a_scenario_that_passes_everywhere_is_in_the_list_alone(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [tool.Case(suite="S", name=name, mode="run", said=tool.PASSED) for name in tool.SCENARIOS[:2]]
+    monkeypatch.setattr(tool, "columns", lambda reports: [tool.Column(framework="mine", cases=cases)])
+    page = tool.page(tmp_path)
+    assert f"{tool.EVERYWHERE}{'; '.join(map(tool.sentence, tool.SCENARIOS[:2]))}.\n" in page
+    assert [row[0] for row in tables(page)[0][1:]] == [*map(tool.sentence, tool.SCENARIOS[2:])]
 
 
 def test_one_golden_run_that_fails_is_a_failure(tool: ModuleType, reports: Path) -> None:
