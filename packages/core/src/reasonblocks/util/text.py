@@ -71,6 +71,16 @@ def whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+def storable_text(text: str) -> str:
+    """Return the text with U+FFFD in place of NUL, and "?" in place of unpaired surrogates: any database stores it."""
+    return whole(text.replace("\0", "\ufffd"))
+
+
+def count_noun(count: int, noun: str) -> str:
+    """Return the number with the noun, in the plural unless it is one."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def cut_with_hash(text: str, limit: int) -> str:
     """Return at most `limit` bytes in compact JSON; a cut text ends in "#" and the hash of the whole."""
     text = whole(text)

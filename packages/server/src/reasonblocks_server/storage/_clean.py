@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from reasonblocks.util.json import MAX_INT, compact, storable_json
-from reasonblocks.util.text import cut_with_hash, whole
+from reasonblocks.util.text import cut_with_hash, storable_text, whole
 
 from ..values import Body
 
@@ -25,21 +25,18 @@ DEEPEST = 64
 """The most nesting levels of an event."""
 
 
-def text_of(text: str) -> str:
-    """Return the text with U+FFFD in place of NUL characters, and "?" in place of unpaired surrogates."""
-    return whole(text.replace("\0", "\ufffd"))
-
-
 def id_of(text: str) -> str:
     """Return the id as it is stored. A long one ends with its hash."""
     return (
-        text if text.isalnum() and text.isascii() and len(text) < ID_BYTES else cut_with_hash(text_of(text), ID_BYTES)
+        text
+        if text.isalnum() and text.isascii() and len(text) < ID_BYTES
+        else cut_with_hash(storable_text(text), ID_BYTES)
     )
 
 
 def name_of(text: str) -> str:
     """Return a name as it is stored. A long one ends with its hash."""
-    return cut_with_hash(text_of(text), NAME_BYTES)
+    return cut_with_hash(storable_text(text), NAME_BYTES)
 
 
 def name_in(value: object) -> str | None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, entry_of, event_of
 from reasonblocks.exceptions import EventError
+from reasonblocks.util.text import storable_text
 
 from . import _clean
-from ._clean import id_of, name_in, name_of, text_of, write_json
+from ._clean import id_of, name_in, name_of, write_json
 
 MOST = 64
 """The most scores and texts of a call in its row, as many as an evaluation may have."""
@@ -37,7 +38,7 @@ def read_all(
         try:
             found.append(_read(org_id, project_id, at, body))
         except EventError as error:
-            refused.append((at, text_of(str(error))))
+            refused.append((at, storable_text(str(error))))
         except RecursionError:
             refused.append((at, f"event: it is nested more than {_clean.DEEPEST} levels deep"))
         except (ValueError, TypeError) as error:
@@ -57,7 +58,7 @@ def _read(org_id: str, project_id: str | None, at: int, body: Mapping[str, Any])
     elif isinstance(event, StepEvent):
         event = replace(event, run_id=run_id, timestamp=float(event.timestamp))
     else:
-        event = replace(event, run_id=run_id, timestamp=float(event.timestamp), outcome=text_of(event.outcome))
+        event = replace(event, run_id=run_id, timestamp=float(event.timestamp), outcome=storable_text(event.outcome))
     return Given(at=at, run_id=run_id, event=event, body=write_json(event.as_dict()))
 
 
@@ -66,7 +67,7 @@ def run_columns(event: RunStart, body: str) -> Columns:
     experiment = name_in(more.get("experiment_id"))
     return {
         "agent_name": name_of(run.agent_name),
-        "task": text_of(run.task[: _clean.TASK_CHARS]),
+        "task": storable_text(run.task[: _clean.TASK_CHARS]),
         "model": name_of(run.model),
         "framework": name_of(run.framework),
         "project_id": run.project_id,

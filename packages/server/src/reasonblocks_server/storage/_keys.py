@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Table, delete, select, update
 
+from reasonblocks.util.text import storable_text
+
 from ..values import SCOPES, KeyRow, Scope
-from ._clean import text_of
 from ._database import Database
 from ._tables import keys, links, logins
 
@@ -39,7 +40,7 @@ class Keys:
         row = KeyRow(
             key_id=key_id,
             org_id=org_id,
-            name=text_of(name),
+            name=storable_text(name),
             scopes=tuple(scope for scope in SCOPES if scope in scopes),
             created=now,
             project_id=project_id,
@@ -53,7 +54,7 @@ class Keys:
 
     def find(self, key_id: str) -> tuple[KeyRow, bytes] | None:
         """Return a key, even a revoked one, with the SHA-256 of its secret: the part after the second underscore."""
-        query = select(*COLUMNS, keys.c.secret_hash).where(keys.c.key_id == text_of(key_id))
+        query = select(*COLUMNS, keys.c.secret_hash).where(keys.c.key_id == storable_text(key_id))
         with self._db.reading() as connection:
             row = connection.execute(query).mappings().first()
         return None if row is None else (_key(row), bytes(row["secret_hash"]))
@@ -76,7 +77,7 @@ class Keys:
 
     def revoke(self, org_id: str, key_id: str, now: float) -> bool:
         """Revoke a key. Return False if the org has no such key, or had it revoked before."""
-        one = (keys.c.org_id == org_id, keys.c.key_id == text_of(key_id), keys.c.revoked.is_(None))
+        one = (keys.c.org_id == org_id, keys.c.key_id == storable_text(key_id), keys.c.revoked.is_(None))
         with self._db.writing() as connection:
             return bool(connection.execute(update(keys).where(*one).values(revoked=now)).rowcount)
 
@@ -88,7 +89,7 @@ class Keys:
     def refused(self, key_id: str, now: float) -> None:
         """Record the last refusal of a request with this key's id."""
         with self._db.writing() as connection:
-            connection.execute(update(keys).where(keys.c.key_id == text_of(key_id)).values(refused=now))
+            connection.execute(update(keys).where(keys.c.key_id == storable_text(key_id)).values(refused=now))
 
     def login(self, key_id: str, *, expires: float) -> str:
         """Return the token of a new login with this key."""

@@ -8,9 +8,11 @@ from typing import TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, update
 
+from reasonblocks.util.text import storable_text
+
 from ..errors import ApiError
 from ..values import NoteRow
-from ._clean import id_of, text_of
+from ._clean import id_of
 from ._database import Database
 from ._tables import notes, runs
 
@@ -40,7 +42,7 @@ class Notes:
                 note_id=token_hex(8),
                 org_id=org_id,
                 run_id=id_of(run_id),
-                text=text_of(text),
+                text=storable_text(text),
                 key_id=key_id,
                 state="queued",
                 created=now,

@@ -7,8 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, select
 
+from reasonblocks.util.text import storable_text
+
 from ..values import RunRow, StepRow
-from ._clean import body_in, names_in, read_json, text_of
+from ._clean import body_in, names_in, read_json
 from ._tables import runs, steps
 
 RUN = [column for column in runs.c if column.name in RunRow.__dataclass_fields__ and column.name != "body"]
@@ -23,7 +25,7 @@ def run_row(row: Mapping[Any, Any]) -> RunRow:
     """Return a run from the columns `RUN_ONLY`, and possibly `summary` and `body`. With `body`, its task is whole."""
     columns = {column.name: row[column.name] for column in RUN_ONLY}
     summary, body = row.get("summary"), body_in(row.get("body"))
-    task = text_of(body["task"]) if body else columns["task"]
+    task = storable_text(body["task"]) if body else columns["task"]
     return RunRow(**{**columns, "task": task}, summary=read_json(summary) if summary else None, body=body)
 
 

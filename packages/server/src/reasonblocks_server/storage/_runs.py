@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 from sqlalchemy import Column, ColumnElement, Select, and_, delete, false, func, not_, or_, select, update
 
 from reasonblocks.types.outcomes import KNOWN, UNKNOWN
+from reasonblocks.util.text import storable_text
 
 from ..values import Body, Ingested, RunFilter, RunRow, StepRow
 from . import _clean
-from ._clean import id_of, name_of, text_of
+from ._clean import id_of, name_of
 from ._database import Database, add_missing
 from ._events import read_all
 from ._health import health_of
@@ -305,7 +306,7 @@ def _chosen(chosen: RunFilter) -> tuple[list[ColumnElement[bool]], list[ColumnEl
     if chosen.outcome:
         others.append(_outcome(chosen.outcome))
     if chosen.q:
-        part = text_of(chosen.q[:MOST_QUERY]).lower()
+        part = storable_text(chosen.q[:MOST_QUERY]).lower()
         searched = (runs.c.task, runs.c.agent_name, runs.c.run_id)
         others.append(or_(*[func.lower(column).contains(part, autoescape=True) for column in searched]))
     return indexed, others

@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 
 from reasonblocks.monitors.profile import MAX_RUNS
+from reasonblocks.util.text import storable_text
 
 from ..values import AuditRow, Body, ProfileRow
-from ._clean import body_in, id_of, name_of, read_json, text_of, write_json
+from ._clean import body_in, id_of, name_of, read_json, write_json
 from ._database import Database, add_new, upsert
 from ._tables import agents, audit, profiles, traces
 
@@ -137,7 +138,13 @@ class Audit:
         self._db = database
 
     def add(self, org_id: str, key_id: str, action: str, target: str, now: float) -> None:
-        row = {"org_id": org_id, "at": now, "key_id": key_id, "action": text_of(action), "target": name_of(target)}
+        row = {
+            "org_id": org_id,
+            "at": now,
+            "key_id": key_id,
+            "action": storable_text(action),
+            "target": name_of(target),
+        }
         with self._db.writing() as connection:
             connection.execute(audit.insert(), row)
 

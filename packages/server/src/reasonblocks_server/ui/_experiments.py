@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from starlette.responses import Response
 
-from reasonblocks_workbench.report.tally import count_of
+from reasonblocks.util.text import count_noun
 from reasonblocks_workbench.report.view import Fact
 
 from ..experiments import MIN_UNITS, Interval, Report, report_of
@@ -58,7 +58,7 @@ def _facts(report: Report) -> Iterator[Fact]:
             yield Fact(f"{name}, on − off", decimal(one.value, digits), f"{low} to {high}")
     expected = "" if report.expected_on is None else f", {decimal(report.expected_on)} expected"
     yield Fact(
-        "Planned share in arm on", share(report.on_fraction), f"{count_of(report.on.units, 'unit')} on{expected}"
+        "Planned share in arm on", share(report.on_fraction), f"{count_noun(report.on.units, 'unit')} on{expected}"
     )
     if report.p is not None:
         yield Fact(

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reasonblocks.util.folding import visible
-from reasonblocks_workbench.report.tally import count_of
+from reasonblocks.util.text import count_noun
 
 from ._words import moment
 
@@ -244,7 +244,7 @@ def _child_ended(data: Data) -> Said:
 _SAID: Mapping[str, Callable[[Data], Said]] = {
     "thread_opened": lambda data: Said(what="opened the thread", words=_text(_part(data, "cause"), "title")),
     "phase_changed": _phase_changed,
-    "evidence_added": lambda data: Said(what=f"added {count_of(_number(data, 'items'), 'piece')} of evidence"),
+    "evidence_added": lambda data: Said(what=f"added {count_noun(_number(data, 'items'), 'piece')} of evidence"),
     "policy_changed": _plain("changed the policy"),
     "deferred": _deferred,
     "noted": _plain("noted", "text"),
@@ -271,7 +271,7 @@ _SAID: Mapping[str, Callable[[Data], Said]] = {
     "execution_finished": _finished,
     "cancel_requested": _plain("asked the action to stop"),
     "late_report": _plain("a late result arrived and changed nothing here", "detail", "what"),
-    "children_opened": lambda data: Said(what=f"split the matter into {count_of(_number(data, 'children'), 'part')}"),
+    "children_opened": lambda data: Said(what=f"split the matter into {count_noun(_number(data, 'children'), 'part')}"),
     "child_ended": _child_ended,
     "force_closed": _plain("closed the thread, because its parent has ended"),
     "source_cleaned_up": _plain("cleaned up the cause", "detail"),

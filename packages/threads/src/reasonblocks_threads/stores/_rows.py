@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
 from reasonblocks.util.json import MAX_INT, compact
-from reasonblocks.util.text import cut_with_hash, whole
+from reasonblocks.util.text import cut_with_hash, storable_text
 
 from .. import codec
 from ..phases import Phase, Stage
@@ -29,14 +29,9 @@ LISTED, WORK, LETTER = map(", ".join, (_LISTED, _WORK, _LETTER))
 """Columns that are named like the fields."""
 
 
-def clean(text: str) -> str:
-    """Return the text with U+FFFD in place of NUL, and "?" in place of unpaired surrogates."""
-    return whole(text.replace("\0", "\ufffd"))
-
-
 def id_of(text: str) -> str:
     """Return an id as it is stored."""
-    text = clean(text)
+    text = storable_text(text)
     return text if len(text) * 4 <= ID_BYTES else cut_with_hash(text, ID_BYTES)
 
 

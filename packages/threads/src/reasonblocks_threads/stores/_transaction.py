@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ._rows import Row, clean
+from reasonblocks.util.text import storable_text
+
+from ._rows import Row
 
 
 class Duplicate(Exception):
@@ -81,6 +83,6 @@ class Transaction:
         except Exception as error:
             mapped = self._mapped(error)
             if mapped is None:
-                return self._run(sql, [clean(value) if isinstance(value, str) else value for value in values])
+                return self._run(sql, [storable_text(value) if isinstance(value, str) else value for value in values])
             self.error = mapped
             raise mapped from error

@@ -20,10 +20,11 @@ from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from reasonblocks.util.extras import EXTRAS as CORE_EXTRAS
 from reasonblocks.util.extras import folder_of, pip_install
 from reasonblocks.util.secret import shown_url
+from reasonblocks.util.text import count_noun
 
 from ..extras import EXTRAS
 from .files import ORG
-from .output import OK, PROBLEM, Table, show, warn, with_noun
+from .output import OK, PROBLEM, Table, show, warn
 
 if TYPE_CHECKING:
     from reasonblocks.backends.http import Exchange
@@ -219,7 +220,7 @@ def _memory(environment: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[st
     except ReasonBlocksError as error:
         return {}, (str(error),)
     findings = sum(codebase.findings for codebase in codebases)
-    counts = f"{with_noun(findings, 'finding')} about {with_noun(len(codebases), 'codebase')}"
+    counts = f"{count_noun(findings, 'finding')} about {count_noun(len(codebases), 'codebase')}"
     return {"codebase memory": f"LocalFindings {store.path}, {counts}, of org {ORG!r}"}, ()
 
 

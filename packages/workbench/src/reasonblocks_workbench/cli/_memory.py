@@ -16,12 +16,13 @@ from typer import Argument, Option, Typer
 from reasonblocks import __version__
 from reasonblocks.exceptions import ExtraMissing, ReasonBlocksError
 from reasonblocks.util.files import STORE
+from reasonblocks.util.text import count_noun
 
 from ..extras import EXTRAS
 from ._main import OneCommand
 from .files import ORG, in_home
 from .options import FlagError, Json, decimal, exclusive, expand_options, whole
-from .output import OK, PROBLEM, Table, printable, say, show, warn, with_noun
+from .output import OK, PROBLEM, Table, printable, say, show, warn
 
 if TYPE_CHECKING:
     from reasonblocks.findings import Checkout
@@ -118,7 +119,7 @@ def list_findings(
             say(_as_json(finding))
     elif found:
         rows = [(one.finding_id, *_row(one)) for one in found]
-        show(Table(title=with_noun(len(found), "finding"), head=("id", *_HEAD), rows=rows))
+        show(Table(title=count_noun(len(found), "finding"), head=("id", *_HEAD), rows=rows))
     else:
         say("no finding")
     return OK
@@ -136,7 +137,7 @@ def _list_codebases(place: Place, *, as_json: bool) -> int:
             say(json.dumps(asdict(codebase)))
     elif found:
         rows = [(one.codebase_id, f"{one.findings:,}", one.newest) for one in found]
-        show(Table(title=with_noun(len(found), "codebase"), head=("codebase", "findings", "newest"), rows=rows))
+        show(Table(title=count_noun(len(found), "codebase"), head=("codebase", "findings", "newest"), rows=rows))
     else:
         say("no codebase")
     return OK
@@ -182,7 +183,7 @@ def search_findings(
         for finding in found:
             say(_as_json(finding))
     elif found:
-        title = f"{with_noun(len(found), 'finding')}, with scores from 0 to 1"
+        title = f"{count_noun(len(found), 'finding')}, with scores from 0 to 1"
         show(Table(title=title, head=("score", "id", *_HEAD, "file is"), rows=list(map(_hit, found))))
     elif is_empty:
         warn(f"{printable(preview(codebase, PREVIEW))} has no finding; reasonblocks memory list shows codebases")
@@ -240,10 +241,10 @@ def forget_findings(
     if as_json:
         say(json.dumps({"removed": removed}))
     else:
-        say(f"{with_noun(removed, 'finding')} removed")
+        say(f"{count_noun(removed, 'finding')} removed")
     missing = len(set(ids or ())) - removed
     if missing > 0:
-        warn(f"{with_noun(missing, 'id')} not found")
+        warn(f"{count_noun(missing, 'id')} not found")
     return PROBLEM if missing > 0 else OK
 
 

@@ -13,11 +13,12 @@ from typer import Argument, Option, Typer
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError, RecordError
 from reasonblocks.types.steering import Tier
 from reasonblocks.util.files import STORE
+from reasonblocks.util.text import count_noun
 
 from ._calibrate import calibrate_curves
 from .files import ORG, STDOUT, home_path, in_home, write
 from .options import Json, decimal
-from .output import OK, PROBLEM, Table, printable, say, say_data, show, warn, with_noun
+from .output import OK, PROBLEM, Table, printable, say, say_data, show, warn
 
 if TYPE_CHECKING:
     from reasonblocks.backends.local_store import LocalStore
@@ -334,7 +335,7 @@ def list_patterns(
             (one.id, one.tier, one.failure_type or "-", one.org_id or "-", origin(one), _text(one)) for one in found
         ]
         head = ("id", "tier", "trouble", "org", "from", "text")
-        show(Table(title=with_noun(len(found), "pattern"), head=head, rows=rows))
+        show(Table(title=count_noun(len(found), "pattern"), head=head, rows=rows))
     else:
         say("no pattern")
     return OK
@@ -517,7 +518,7 @@ def export(
     as_table = toml or out.lower().endswith(".toml")
     write(out, as_toml(found) if as_table else as_jsonl(found), toml=as_table)
     if out != STDOUT:
-        say(f"{out}: {with_noun(len(found), 'pattern')}")
+        say(f"{out}: {count_noun(len(found), 'pattern')}")
     return OK
 
 

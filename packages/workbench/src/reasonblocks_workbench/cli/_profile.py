@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option, Typer
 
 from reasonblocks.util.files import PROFILES
+from reasonblocks.util.text import count_noun
 
 from .files import home_path, in_home
 from .options import FlagError, expand_options
-from .output import OK, PROBLEM, Table, say, show, warn, with_noun
+from .output import OK, PROBLEM, Table, say, show, warn
 
 if TYPE_CHECKING:
     from reasonblocks.backends.profiles import ProfileFile, Row
@@ -54,7 +55,7 @@ class Wanted:
         if known := len(file.agents()):
             given = (("--agent", self.agent), ("--org", self.org), ("--task-profile", self.task_profile))
             named = " ".join(f"{flag} {value!r}" for flag, value in given if value is not None)
-            found = f"{file.path} has no agent with {named}; without that, it has {with_noun(known, 'agent')}"
+            found = f"{file.path} has no agent with {named}; without that, it has {count_noun(known, 'agent')}"
         elif self.path is not None and not Path(file.path).exists():
             found = f"there is no file {file.path}; --file must be the one that a client's profile= names"
         else:

@@ -20,11 +20,12 @@ from typer import Argument, Option
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types import JSON
 from reasonblocks.types.outcomes import UNKNOWN
+from reasonblocks.util.text import count_noun
 
 from ..replay import ReplayedRun
 from ..report import Tally, Told, page_of_replayed
 from ..report.sources import texts_of
-from ..report.tally import count_of, join_names, median_of, percent, ranked
+from ..report.tally import join_names, median_of, percent, ranked
 from ._decisions import first_stop, interventions, replayed_json, second_look_at, why
 from ._diff import DiffReport, diff_json
 from ._lines import Canvas, Line, canvas, fit_width, paint
@@ -396,20 +397,20 @@ class Summary:
             ),
             (
                 "reached by",
-                join_names(f"{name} {count_of(every.reached[name], 'run')}" for name in _seen(every.states)),
+                join_names(f"{name} {count_noun(every.reached[name], 'run')}" for name in _seen(every.states)),
             ),
             ("interventions", _interventions(every)),
             *([(self._stopped_word(), self._stopped())] if self.stops or every.stopped else []),
             (
                 "monitors fired",
-                join_names(f"{name} in {count_of(count, 'run')}" for name, count in ranked(every.monitors)),
+                join_names(f"{name} in {count_noun(count, 'run')}" for name, count in ranked(every.monitors)),
             ),
             ("ends in doubt", self._doubts()),
         ]
         if every.looks:
             rows.append(("second looks", self._with_outcomes("looks")))
         if every.faults:
-            rows.append(("faults", f"{count_of(every.faults, 'step')} went unsteered; --strict raises the first"))
+            rows.append(("faults", f"{count_noun(every.faults, 'step')} went unsteered; --strict raises the first"))
         return Table(title=self.name, head=("", ""), rows=rows)
 
     def _doubts(self) -> str:
@@ -473,7 +474,7 @@ def total(summaries: Sequence[Summary]) -> Summary:
 def _interventions(tally: Tally) -> str:
     if not tally.interventions:
         return "none"
-    runs = f"{count_of(tally.flagged, 'run')} ({percent(tally.flagged, tally.runs)})"
+    runs = f"{count_noun(tally.flagged, 'run')} ({percent(tally.flagged, tally.runs)})"
     return f"{tally.interventions:,} in {runs}, the first after step {median_of(tally.firsts)} (median)"
 
 
@@ -482,4 +483,4 @@ def _seen(states: Counter[str]) -> list[str]:
 
 
 def _runs(count: int) -> str:
-    return count_of(count, "run")
+    return count_noun(count, "run")

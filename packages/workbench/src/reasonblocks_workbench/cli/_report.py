@@ -14,11 +14,12 @@ from typer import Argument, Option
 from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.exceptions import RecordError
 from reasonblocks.util.files import write_whole
+from reasonblocks.util.text import count_noun
 
 from ._replayer import Replayer, replayer
 from .files import most_unpacked, read_recorded, size
 from .options import FlagError, Format, Settings, count, exclusive, expand_options
-from .output import OK, PROBLEM, Bar, say, warn, warnings_once, with_noun
+from .output import OK, PROBLEM, Bar, say, warn, warnings_once
 
 if TYPE_CHECKING:
     from ..replay import ReplayedRun
@@ -171,7 +172,7 @@ class Book:
     def write(self) -> None:
         text = "".join(self.page.parts())
         write_whole(self.path, text)
-        say(f"{self.path}: {with_noun(self.runs, 'run')}, {self.steps:,} steps, {len(text.encode()) / 1e6:.1f} MB")
+        say(f"{self.path}: {count_noun(self.runs, 'run')}, {self.steps:,} steps, {len(text.encode()) / 1e6:.1f} MB")
 
 
 class Folder:
@@ -206,7 +207,7 @@ class Folder:
         write_whole(self.path / INDEX, runs_page(self._listing()))
         for name in self.old - {INDEX}:
             (self.path / name).unlink(missing_ok=True)
-        say(f"{self.path / INDEX}: {with_noun(self.runs, 'run')}, {self.tally.recorded:,} steps, a page for each")
+        say(f"{self.path / INDEX}: {count_noun(self.runs, 'run')}, {self.tally.recorded:,} steps, a page for each")
 
     def _listing(self) -> Listing:
         from ..report import Listing

@@ -85,11 +85,6 @@ def printable(text: str) -> str:
     return clean(text).strip()
 
 
-def with_noun(number: int, noun: str) -> str:
-    """Return the number with the noun, in the plural unless it is one."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _escaped(char: str, toml: bool) -> str:
     """Return the JSON or TOML escape: beyond 16 bits, TOML has eight digits and JSON a surrogate pair."""
     return f"\\U{ord(char):08x}" if toml and ord(char) > 0xFFFF else json.dumps(char)[1:-1]

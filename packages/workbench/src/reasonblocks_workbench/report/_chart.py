@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from reasonblocks.util.text import count_noun
+
 from .page import HARDEST, Kind, Row, RunPage
-from .tally import count_of
 from .text import number, plain, stretches
 
 WIDTH = 1008
@@ -347,14 +348,14 @@ def _span(group: Sequence[Row]) -> str:
     words += [f"difficulty up to {number(max(known))}"] if known else []
     words += [f"fired: {', '.join(fired)}"] if fired else []
     words += ["not all evaluated"] if any(row.unjudged for row in group) else []
-    words += [count_of(told, "text")] if told else []
+    words += [count_noun(told, "text")] if told else []
     return " · ".join(words)
 
 
 def description(page: RunPage) -> str:
     """Return a description of the chart in words; the table of steps has every value."""
     known = [(row.entry.difficulty, row.number) for row in page.rows if row.entry.difficulty is not None]
-    words = [f"{count_of(page.steps, 'step')}."]
+    words = [f"{count_noun(page.steps, 'step')}."]
     if page.states:
         words.append(f"States reached: {', '.join(page.states)}.")
     if known:

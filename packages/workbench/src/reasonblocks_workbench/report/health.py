@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from reasonblocks.util.text import count_noun
+
 from ._chart import LETTERS
-from .tally import Tally, count_of, percent, ranked
+from .tally import Tally, percent, ranked
 from .text import MISSING
 from .view import UNENDED, Fact
 
@@ -43,24 +45,26 @@ def summary_facts(tally: Tally) -> list[Fact]:
     hard = " and ".join(f"{tally.reached[name]:,} {name}" for name in ("SLOW", "SKIP") if tally.reached[name])
     facts = [Fact("Runs", f"{tally.runs:,}", outcomes), Fact("Steps", f"{tally.recorded:,}")]
     texts = sum(tally.texts.values())
-    in_runs = f"in {count_of(tally.flagged, 'run')}"
+    in_runs = f"in {count_noun(tally.flagged, 'run')}"
     if texts > tally.unheard or not texts:
-        facts.append(Fact("Told", count_of(texts - tally.unheard, "text"), "" if tally.unheard else in_runs))
+        facts.append(Fact("Told", count_noun(texts - tally.unheard, "text"), "" if tally.unheard else in_runs))
         facts.append(_share("Recovered", tally.recovered, tally.judged))
     if tally.unheard:
-        facts.append(Fact("Would be told", count_of(tally.unheard, "text"), in_runs if texts == tally.unheard else ""))
+        facts.append(
+            Fact("Would be told", count_noun(tally.unheard, "text"), in_runs if texts == tally.unheard else "")
+        )
         facts.append(_share("Recovered untold", tally.unheard_recovered, tally.unheard_judged))
     facts.append(Fact("Hard", hard or "none", "runs" if hard else ""))
     if tally.doubted:
-        facts.append(Fact("Ends in doubt", count_of(tally.doubted, "run")))
+        facts.append(Fact("Ends in doubt", count_noun(tally.doubted, "run")))
     for name, number in (
         ("Stopped", tally.stopped - tally.unheard_stopped),
         ("Would be stopped", tally.unheard_stopped),
     ):
-        facts += [Fact(name, count_of(number, "run"))] if number else []
+        facts += [Fact(name, count_noun(number, "run"))] if number else []
     unjudged = tally.unjudged
     if unjudged:
-        facts.append(Fact("Not evaluated", count_of(unjudged, "step"), "nothing was judged there"))
+        facts.append(Fact("Not evaluated", count_noun(unjudged, "step"), "nothing was judged there"))
     return facts
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reasonblocks.types.outcomes import KNOWN
+from reasonblocks.util.text import count_noun
 
 from . import text, view
 from ._chart import LANE, LETTERS, LEVEL, MARKS, chart_of, kinds_of, name_of
 from .health import health_groups, summary_facts
 from .line import RunLine, run_line
 from .page import Row, RunPage
-from .tally import Tally, count_of
+from .tally import Tally
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -283,7 +284,7 @@ def environment(*folders: Path) -> Environment:
     found.globals |= {
         "letters": LETTERS, "marks": MARKS, "missing": text.MISSING, "most_calls": view.MOST_CALLS,
         "plain": text.plain, "preview": text.preview, "sentence": text.sentence, "parts": text.parts,
-        "clipped": text.clip_text, "number": text.number, "count": text.count, "counted": count_of,
+        "clipped": text.clip_text, "number": text.number, "count": text.count, "counted": count_noun,
         "milliseconds": text.milliseconds, "duration": text.duration, "call_preview": text.call_preview,
         "arguments": view.arguments, "facts_of": view.facts_of, "gate_word": view.gate_word, "kinds_of": kinds_of,
         "name_of": name_of, "outcome_word": view.outcome_word, "told_words": view.TOLD_WORDS, "heading": view.heading,

@@ -110,10 +110,6 @@ def median_of(steps: list[int]) -> str:
     return f"{median(steps):g}" if steps else "-"
 
 
-def count_of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
 

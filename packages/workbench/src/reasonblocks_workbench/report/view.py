@@ -12,12 +12,12 @@ from reasonblocks.engine.recovery import is_judged
 from reasonblocks.types import ToolCall
 from reasonblocks.types.outcomes import ABANDONED
 from reasonblocks.util.json import canonical
+from reasonblocks.util.text import count_noun
 
 from . import text
 from ._chart import MARKS, kinds_of
 from .line import RunLine
 from .page import MONITOR, Kind, Row, RunPage, Told, Verdict
-from .tally import count_of
 
 MOST_CALLS = 32
 """Parallel calls of a step that a page shows."""
@@ -132,7 +132,7 @@ def _effect(page: RunPage, row: Row, told: Told) -> Effect:
     if verdict is None:
         return Effect(kind="unknown", sign="·", words=f"Not judged: {_why_not(page, row)}.")
     without = ", without the text" if told.withheld or page.replayed else ""
-    after = f"after {count_of(verdict.steps, 'step')}"
+    after = f"after {count_noun(verdict.steps, 'step')}"
     if verdict.at_end:
         doubted = ", in doubt" if page.in_doubt else ""
         state = f"the run ended {after} as {text.preview(page.outcome, 40) or 'unknown'}{doubted}"
@@ -143,7 +143,7 @@ def _effect(page: RunPage, row: Row, told: Told) -> Effect:
     end = _end_of_trouble(page, row, verdict)
     if end is None:
         return Effect(kind="bad", sign="✗", words=f"No recovery{without}: {state}.")
-    late = f"Late recovery{without}, after {count_of(end - row.number, 'step')}"
+    late = f"Late recovery{without}, after {count_noun(end - row.number, 'step')}"
     return Effect(kind="late", sign="◔", words=f"{late}: {state}.")
 
 
@@ -198,7 +198,7 @@ def told_count(page: RunPage) -> str:
         return f"of {page.cap} monitor texts"
     others = Counter(_NOUNS.get(told.who, "other text") for _, told in page.told if told.source != MONITOR)
     parts = [f"{page.monitor_texts} of {page.cap} monitor texts"]
-    parts += [count_of(number, noun) for noun, number in others.items()]
+    parts += [count_noun(number, noun) for noun, number in others.items()]
     return f"{'text' if len(page.told) == 1 else 'texts'}: {', '.join(parts)}"
 
 
@@ -211,8 +211,8 @@ def unjudged(page: RunPage) -> str:
         return ""
     verb = "was" if page.unjudged == 1 else "were"
     faults = sum(row.unjudged and row.entry.skipped_reason == "fault" for row in page.rows)
-    why = f" ({count_of(faults, 'fault')})" if faults else ""
-    return f"{page.unjudged:,} of {count_of(page.steps, 'step')} {verb} not evaluated{why}: nothing was judged there."
+    why = f" ({count_noun(faults, 'fault')})" if faults else ""
+    return f"{page.unjudged:,} of {count_noun(page.steps, 'step')} {verb} not evaluated{why}: nothing was judged there."
 
 
 def about(page: RunPage) -> list[Fact]:
