@@ -247,12 +247,12 @@ for _cell in CELLS:
             support.install_as_readers_do(session, own(session), PROJECTS if cell.python in ENDS else ["core"])
             return
         install(session, own(session), *wanted_by(cell), newest=True)
-        tests = {"core": (*CORE_TESTS, *WORKBENCH_TESTS), "server": SERVER_TESTS}.get(cell.part, [tests_of(cell.part)])
+        several = {"core": [*CORE_TESTS, *WORKBENCH_TESTS], "server": SERVER_TESTS}
+        tests = [*several.get(cell.part, [tests_of(cell.part)]), *([] if cell.whole else shorter_of(cell.part))]
         env = {"REASONBLOCKS_WHOLE": str(int(cell.whole))}
         if cell.part in ADAPTERS:
             env["REASONBLOCKS_PARITY"] = str(MATRIX_PARITY / cell.name)
-        shorter = [] if cell.whole else shorter_of(cell.part)
-        run_pytest(session, own(session), *tests, *shorter, got=support.check_versions(session, cell), **env)
+        run_pytest(session, own(session), *tests, got=support.check_versions(session, cell), **env)
 
 
 def wanted_by(cell: Cell) -> tuple[str, ...]:
@@ -283,12 +283,12 @@ def frameworks(session: nox.Session) -> None:
     session.run(shared(session, "core"), "tools/frameworks.py", *session.posargs, external=True)
 
 
-@nox.session(python=False)
+@nox.session(reuse_venv=True)
 def lock(session: nox.Session) -> None:
     """Writes constraints.txt: what packages and sessions need, on every Python; --upgrade for newer versions."""
+    install(session, own(session), "uv")
     needs = [str(need) for package in PROJECTS for need in support.requirements(package, extras=True)]
     wanted = Path(session.create_tmp()) / "wanted.txt"
     wanted.write_text("\n".join(sorted({*group(), *needs})) + "\n", encoding="utf-8")
     how = ("--universal", "--python-version", PYTHONS[0], "--no-header", "--no-annotate", "--quiet")
-    where = (str(wanted), "--output-file", "constraints.txt")
-    session.run(str(support.UV), "pip", "compile", *how, *session.posargs, *where, external=True)
+    session.run("uv", "pip", "compile", *how, *session.posargs, str(wanted), "--output-file", str(support.CONSTRAINTS))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -174,7 +174,6 @@ def run_pytest(session: nox.Session, python: str, *arguments: str, got: str = "c
 
 # --- stages
 
-LANES = 2
 GRACE_S = 5.0
 """The time that interrupted stages have to end by themselves."""
 
@@ -212,7 +211,7 @@ def in_lanes(commands: Mapping[str, Sequence[str]], logs: Path) -> list[Stage]:
             signal.signal(number, signal.default_int_handler)
     running: list[int] = []
     stages: list[Future[Stage]] = []
-    with ThreadPoolExecutor(LANES) as lanes:
+    with ThreadPoolExecutor(2) as lanes:
         try:
             for name, command in commands.items():
                 stages.append(lanes.submit(run_stage, name, command, logs, running))
@@ -332,9 +331,7 @@ def install_as_readers_do(session: nox.Session, python: str, packages: Collectio
 
 # --- the matrix
 
-PRINT_VERSIONS = (
-    "import platform, sys, importlib.metadata as m; print(platform.python_version(), *map(m.version, sys.argv[1:]))"
-)
+PRINT_VERSIONS = "import sys, importlib.metadata as m; print(sys.version.split()[0], *map(m.version, sys.argv[1:]))"
 
 
 def check_versions(session: nox.Session, cell: Cell) -> str:
@@ -348,16 +345,12 @@ def check_versions(session: nox.Session, cell: Cell) -> str:
     got = dict(zip(names, str(session.run("python", "-c", PRINT_VERSIONS, *names[1:], silent=True, log=False)).split()))
     said = ", ".join(f"{name} {version}" for name, version in got.items())
     print(f"got {said}")
-    for need in map(Requirement, asked_for(cell)):
-        if need.name in got and not need.specifier.contains(got[need.name]):
-            session.error(f"asked for {need}, got {need.name} {got[need.name]}")
-    return said
-
-
-def asked_for(cell: Cell) -> Iterator[str]:
-    """Yield the versions that a cell is to have, as requirements."""
-    yield f"Python=={cell.python}.*"
+    asked = [f"Python=={cell.python}.*"]
     if cell.versions == "oldest":
-        yield from floors_of(cell.part)
+        asked += floors_of(cell.part)
     elif table := ADAPTERS.get(cell.part):
-        yield f"{table['distribution']}>={table.get('newest_line', {}).get(cell.python, table['newest'])}"
+        asked += [f"{table['distribution']}>={table.get('newest_line', {}).get(cell.python, table['newest'])}"]
+    for need in map(Requirement, asked):
+        if need.name in got and not need.specifier.contains(got[need.name]):
+            session.error(f"asked for {need}, got {got[need.name]}")
+    return said
