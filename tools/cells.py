@@ -14,8 +14,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["ADAPTERS", "CELLS", "ENDS", "PYTHONS", "Cell"]
-
 VERSIONS = tomllib.loads((Path(__file__).parents[1] / "versions.toml").read_text(encoding="utf-8"))
 PYTHONS: Sequence[str] = VERSIONS["python"]
 ADAPTERS: Mapping[str, Mapping[str, Any]] = {name: table for name, table in VERSIONS.items() if isinstance(table, dict)}

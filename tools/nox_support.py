@@ -1,20 +1,24 @@
-"""Helpers of noxfile.py: environments, installs, pytest with a report, stages, and the closing line."""
+"""Helpers of noxfile.py: requirements, environments, pytest, stages two at a time, wheels, and checks of the matrix."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
 from xml.etree import ElementTree
 
-import lanes
 import nox
 import turns
 from cells import ADAPTERS, Cell
@@ -23,41 +27,23 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
-ENVIRONMENTS = ROOT / ".nox"
 REPORTS = ROOT / ".nox/reports"
-PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
 UV = Path(sys.executable).with_name("uv")
-
-COMPARED = "compared with the core"
-"""The property under which tests/parity reports what it has compared; Hypothesis leaves other properties."""
+PROJECTS = {
+    path.parent.name: nox.project.load_toml(path)["project"] for path in sorted(ROOT.glob("packages/*/pyproject.toml"))
+}
+"""The tables `project` of our packages, by their folders under packages/."""
 TEST_ENV = {"PYTHONWARNINGS": "error", "REASONBLOCKS_STRICT": "1"}
 """Set for the tests and for the processes that they start: a warning is an error, and our own errors are raised."""
-PINNED_BUILD = {"PIP_BUILD_CONSTRAINT": str(CONSTRAINTS), "UV_BUILD_CONSTRAINT": str(CONSTRAINTS)}
-"""Makes pip and uv build a package with the pinned versions of its build requirements."""
-SMOKE_SCRIPTS = {
-    "core": "tools/bare_core.py",
-    "workbench": "tools/bare_workbench.py",
-    "langchain": "tools/adapter_alone.py",
-    "openai-agents": "tools/adapter_alone.py",
-    "claude-agent": "tools/adapter_alone.py",
-    "server": "tools/server_smoke.py",
-    "threads": "tools/threads_smoke.py",
-    "testing": "tools/testing_smoke.py",
-}
-"""A script for each package, run where only this package is installed, with those of ours that it requires."""
-EXAMPLES = {
-    "langchain": "examples/demo.py",
-    "openai-agents": "examples/openai_agents_run.py",
-    "claude-agent": "examples/claude_agent_run.py",
-}
-"""A run of a real agent with each adapter, after the test kit, which has scripted models, is installed beside it."""
-KIT = ("workbench", "testing")
+
+
+# --- requirements
 
 
 def group(*names: str) -> tuple[str, ...]:
-    """Return the requirements of dependency groups of pyproject.toml, each once."""
-    found = nox.project.dependency_groups(nox.project.load_toml(ROOT / "pyproject.toml"), *names)
-    return tuple(dict.fromkeys(found))
+    """Return the requirements of dependency groups of pyproject.toml, of all by default, each once."""
+    project = nox.project.load_toml(ROOT / "pyproject.toml")
+    return tuple(dict.fromkeys(nox.project.dependency_groups(project, *(names or project["dependency-groups"]))))
 
 
 def group_of(name: str) -> str:
@@ -70,284 +56,301 @@ def tests_of(adapter: str) -> str:
     return f"tests/{adapter.replace('-', '_')}"
 
 
-def required_by(package: str, *, extras: bool = False) -> list[Requirement]:
-    """Return what a package requires on this Python, and its extras, without our own packages."""
-    project = nox.project.load_toml(ROOT / "packages" / package / "pyproject.toml")["project"]
-    of_extras = project.get("optional-dependencies", {}).values() if extras else ()
-    found = map(Requirement, [*project["dependencies"], *chain(*of_extras)])
-    return [need for need in found if not need.name.startswith("reasonblocks-")]
+def requirements(package: str, *, extras: bool, ours: bool = False) -> list[Requirement]:
+    """Return what a package requires of others, or of `ours`; with the `extras`, what these require, too."""
+    optional = PROJECTS[package].get("optional-dependencies", {}).values() if extras else ()
+    found = map(Requirement, chain(PROJECTS[package]["dependencies"], *optional))
+    return [need for need in found if need.name.startswith("reasonblocks-") == ours]
 
 
 def ours_in(package: str) -> list[str]:
     """Return a package of ours after those of ours that it requires, as folders under packages/."""
-    project = nox.project.load_toml(ROOT / "packages" / package / "pyproject.toml")["project"]
-    names = [Requirement(line).name for line in project["dependencies"]]
-    needed = [name.removeprefix("reasonblocks-") for name in names if name.startswith("reasonblocks-")]
+    needed = [need.name.removeprefix("reasonblocks-") for need in requirements(package, extras=False, ours=True)]
     return [*dict.fromkeys(chain(*map(ours_in, needed))), package]
 
 
 def floors_of(part: str) -> list[str]:
     """Return the oldest versions that a part supports, as requirements: of an adapter's framework alone."""
-    needs = required_by(part, extras=part not in ADAPTERS)
-    lowest = ((need, clause) for need in needs for clause in need.specifier if clause.operator == ">=")
-    return [f"{need.name}=={clause.version}" for need, clause in lowest]
+    needs = requirements(part, extras=part not in ADAPTERS)
+    return [f"{need.name}=={clause.version}" for need in needs for clause in need.specifier if clause.operator == ">="]
 
 
 # --- environments
 
 
-def python_of(folder: Path) -> str:
-    return str(folder / "bin/python")
+def editable(*packages: str) -> tuple[str, ...]:
+    """Return the arguments that install packages of ours from their source."""
+    return tuple(chain(*(("-e", f"packages/{package}") for package in packages)))
 
 
-def install(session: nox.Session, python: str, *wanted: str, exact: bool = False) -> None:
-    """Install the newest versions that resolve into the environment of `python`: with uv, else with pip.
+CORE = editable("core[http,memory,otel]", "workbench[learn]", "server", "testing[server]")
+"""What tests need of ours: the core, and what they look at it with. None of it needs a framework."""
+EVERYTHING = (*CORE, *editable(*ADAPTERS, "threads"))
+SHARED = {
+    "lint": group("lint", "build"),
+    "core": (*CORE, *group("test-core")),
+    "all": (
+        *EVERYTHING,
+        *group("types", "bench", "examples", "repo", *map(group_of, [*ADAPTERS, "server", "threads"])),
+    ),
+    "outcome": (*EVERYTHING, *group("outcome")),
+    "serve": editable("core[http]", "workbench", "langchain", "server", "threads"),
+}
+"""Environments of several sessions. `core` has no framework; one adapter alone is tried by `wheel` and the matrix."""
 
-    `exact`: uv also upgrades and removes what is there already. pip does not: it needs an environment that is new.
+
+def own(session: nox.Session) -> str:
+    """Return the Python of the environment that only this session uses."""
+    return f"{session.bin}/python"
+
+
+def install(session: nox.Session, python: str, *wanted: str, newest: bool = False) -> None:
+    """Install the versions of constraints.txt into the environment of `python`: with uv, else with pip.
+
+    `newest`: install the newest versions that resolve, and nothing else. pip needs an environment that is new for it.
     """
+    versions = ["--upgrade"] if newest else ["--constraint", str(CONSTRAINTS)]
+    if not newest:
+        session.env.update({"PIP_BUILD_CONSTRAINT": str(CONSTRAINTS), "UV_BUILD_CONSTRAINT": str(CONSTRAINTS)})
     if UV.exists():
-        how = ("--upgrade", "--exact") if exact else ()
+        uv = (str(UV), "pip", "install", "--quiet", *(["--exact"] if newest else []), "--python", python)
         try:
-            session.run_install(str(UV), "pip", "install", "--quiet", *how, "--python", python, *wanted, external=True)
+            session.run_install(*uv, *versions, *wanted, external=True)
             return
         except CommandFailed:
-            if exact:
+            if newest:
                 raise
             session.warn("uv could not install this; trying again with pip")
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
-    session.run_install(*pip, *wanted, external=True)
-
-
-def install_pinned(session: nox.Session, python: str, *wanted: str) -> None:
-    """Install the versions of constraints.txt."""
-    session.env.update(PINNED_BUILD)
-    install(session, python, "--constraint", str(CONSTRAINTS), *wanted)
+    session.run_install(*pip, *versions, *wanted, external=True)
 
 
 def fresh_environment(session: nox.Session, folder: Path, *wanted: str) -> str:
     """Make an environment with pinned versions and return its Python."""
     shutil.rmtree(folder, ignore_errors=True)
     session.run_install(sys.executable, "-m", "venv", "--without-pip", str(folder), external=True)
-    install_pinned(session, python_of(folder), *wanted)
-    return python_of(folder)
+    install(session, f"{folder}/bin/python", *wanted)
+    return f"{folder}/bin/python"
 
 
-_IN_USE: list[TextIO] = []
-"""Locks of the environments that this process uses, held until it ends."""
-
-
-def shared_environment(session: nox.Session, name: str, wanted: Sequence[str]) -> str:
+def shared(session: nox.Session, name: str) -> str:
     """Return the Python of the environment `.nox/NAME`, which several sessions use at the same time.
 
-    Make it if it is missing, or if the requirements, constraints.txt or a package's pyproject.toml have changed since
+    Make it if it is missing, or if its requirements, constraints.txt or a package's pyproject.toml have changed since
     it was made. In that case wait until no other session uses it.
     """
-    folder, ready = ENVIRONMENTS / name, ENVIRONMENTS / name / "made-from.txt"
-    files = [CONSTRAINTS, *(package / "pyproject.toml" for package in PACKAGES)]
-    made_from = "\n".join([sys.version, *wanted, *(file.read_text(encoding="utf-8") for file in files)])
-    ENVIRONMENTS.mkdir(exist_ok=True)
-    lock = (ENVIRONMENTS / f"{name}.environment.lock").open("a+", encoding="utf-8")
-    _IN_USE.append(lock)
-    take = partial(turns.take, lock.fileno(), session.name, os.getpid())
+    folder = ROOT / ".nox" / name
+    ready = folder / "made-from.txt"
+    files = [CONSTRAINTS, *(ROOT / "packages" / package / "pyproject.toml" for package in PROJECTS)]
+    made_from = "\n".join([sys.version, *SHARED[name], *(file.read_text(encoding="utf-8") for file in files)])
+    folder.parent.mkdir(exist_ok=True)
+    lock = os.open(f"{folder}.environment.lock", os.O_RDWR | os.O_CREAT)  # held until this process ends
+    take = partial(turns.take, lock, session.name, os.getpid())
     take(shared=True)
-    while not (ready.exists() and ready.read_text(encoding="utf-8") == made_from):
+    while not ready.exists() or ready.read_text(encoding="utf-8") != made_from:
         take()
-        if not (ready.exists() and ready.read_text(encoding="utf-8") == made_from):
-            fresh_environment(session, folder, *wanted)
+        if not ready.exists() or ready.read_text(encoding="utf-8") != made_from:
+            fresh_environment(session, folder, *SHARED[name])
             ready.write_text(made_from, encoding="utf-8")
         take(shared=True)
-    return python_of(folder)
+    return f"{folder}/bin/python"
 
 
 # --- tests
 
 
-def run_pytest(
-    session: nox.Session,
-    python: str,
-    *paths: str,
-    report: str,
-    got: str = "constraints.txt",
-    env: Mapping[str, str] | None = None,
-) -> None:
-    """Run pytest with the session's arguments, and leave a report for `closing_line` and `./dev frameworks`.
+def run_pytest(session: nox.Session, python: str, *arguments: str, got: str = "constraints.txt", **env: str) -> None:
+    """Run pytest, with the session's arguments, too, and leave a report for `summary` and `./dev frameworks`.
 
     `got` names the tested versions in the report. `env` is added to the variables of the tests.
     """
-    options = (f"--junitxml={REPORTS / report}.xml", "-o", f"junit_suite_name={got}")
+    report = (f"--junitxml={REPORTS / session.name}.xml", "-o", f"junit_suite_name={got}")
     nothing_chosen = [5] if session.posargs else []
     session.run(
-        python, "-m", "pytest", *options, *paths, *session.posargs,
-        env={**TEST_ENV, **(env or {})}, success_codes=[0, *nothing_chosen], external=True,
+        python, "-m", "pytest", *report, *arguments, *session.posargs,
+        env=TEST_ENV | env, success_codes=[0, *nothing_chosen], external=True,
     )  # fmt: skip
 
 
-def run_stages(session: nox.Session, stages: Mapping[str, Sequence[str]], last: str | None = None) -> None:
-    """Run sessions with their arguments as stages in two lanes, then the session `last`, then print what they found."""
+# --- stages
+
+GRACE_S = 5.0
+"""The time that interrupted stages have to end by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A command that has ended. `block` is its whole output between two lines with its name."""
+
+    name: str
+    code: int
+    seconds: float
+    block: str = ""
+
+
+def run_stages(session: nox.Session, *batches: Mapping[str, Sequence[str]]) -> None:
+    """Run sessions with their arguments, each batch two at a time, and print what they found."""
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
-    done = in_lanes(stages) + (in_lanes({last: session.posargs}) if last else [])
-    print(summary(done), flush=True)
+    done: list[Stage] = []
+    for batch in batches:
+        done += in_lanes({name: ["./dev", name, *arguments] for name, arguments in batch.items()}, REPORTS)
+    print(summary(done, REPORTS), flush=True)
     if failed := [stage.name for stage in done if stage.code]:
         session.error(f"failed: {', '.join(failed)}")
 
 
-def in_lanes(stages: Mapping[str, Sequence[str]]) -> list[lanes.Stage]:
-    """Run sessions as `./dev` runs them, in two lanes, and return their stages."""
-    found = [lanes.Stage(name=name, command=["./dev", name, *arguments]) for name, arguments in stages.items()]
-    lanes.run(found, REPORTS, cwd=ROOT, say=partial(print, flush=True))
-    return found
+def in_lanes(commands: Mapping[str, Sequence[str]], logs: Path) -> list[Stage]:
+    """Run named commands two at a time, in their order, and print the output of each in one block when it ends.
+
+    Until then it is in `NAME.log` in the folder `logs`. A failure does not stop the others. Ctrl-C and the signals that
+    end a process raise `KeyboardInterrupt`, after every running command was stopped with its children.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, signal.default_int_handler)
+    running: list[int] = []
+    stages: list[Future[Stage]] = []
+    with ThreadPoolExecutor(2) as lanes:
+        try:
+            for name, command in commands.items():
+                stages.append(lanes.submit(run_stage, name, command, logs, running))
+            for stage in as_completed(stages):
+                print(stage.result().block, flush=True)
+            return [stage.result() for stage in stages]
+        finally:
+            started = [stage for stage in stages if not stage.cancel()]
+            send(signal.SIGINT, running)
+            try:
+                wait(started, timeout=GRACE_S)
+            finally:
+                send(signal.SIGKILL, running)
 
 
-@dataclass(slots=True, kw_only=True)
-class Report:
-    """The report of a stage: the tested versions, and numbers of tests. Empty if it ran no tests."""
-
-    versions: str = ""
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    notes: Sequence[str] = ()
-
-
-def report_of(stage: str) -> Report:
-    path = REPORTS / f"{stage}.xml"
-    if not path.exists():
-        return Report()
-    (suite,) = ElementTree.parse(path).getroot().iter("testsuite")
-    tests, failures, errors, skipped = (int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped"))
-    return Report(
-        versions=str(suite.get("name")),
-        passed=tests - failures - errors - skipped,
-        failed=failures + errors,
-        skipped=skipped,
-        notes=[str(noted.get("value")) for noted in suite.iter("property") if noted.get("name") == COMPARED],
-    )
+def run_stage(name: str, command: Sequence[str], logs: Path, running: list[int]) -> Stage:
+    """Run a command in a process group of its own, which is in `running` until it ends."""
+    began, log = time.monotonic(), logs / f"{name}.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+    running.append(process.pid)
+    print(f"--- {name}: started\n", end="", flush=True)
+    _, status, usage = os.wait4(process.pid, 0)
+    send(signal.SIGKILL, [process.pid])  # children may ignore an interrupt, for instance background jobs of a shell
+    running.remove(process.pid)
+    code = process.returncode = os.waitstatus_to_exitcode(status)
+    seconds, cpu_seconds = time.monotonic() - began, usage.ru_utime + usage.ru_stime
+    output = log.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+    end = f"{f'failed ({code})' if code else 'succeeded'} in {seconds:.0f} s, CPU {cpu_seconds:.0f} s"
+    return Stage(name=name, code=code, seconds=seconds, block=f"--- {name}\n{output}\n--- {name}: {end}\n")
 
 
-def summary(stages: Sequence[lanes.Stage]) -> str:
+def send(number: signal.Signals, groups: Sequence[int]) -> None:
+    for group in [*groups]:
+        with suppress(ProcessLookupError):
+            os.killpg(group, number)
+
+
+COUNTS = ("passed", "failed", "skipped")
+ROW = "{:34}{:>6}  {:>6}  {:>7}  {:>7}  {}"
+COMPARED = "compared with the core"
+"""The property under which tests/parity reports what it has compared; Hypothesis leaves other properties."""
+
+
+def summary(stages: Sequence[Stage], reports: Path) -> str:
     """Return a table of the stages, the longest first, what was compared with the core, and the closing line."""
-    reports = {stage.name: report_of(stage.name) for stage in stages}
-    rows = [("stage", "versions", "passed", "failed", "skipped", "minutes")]
+    rows = [ROW.format("stage", *COUNTS, "minutes", "versions")]
+    compared: list[str] = []
+    total = Counter[str]()
     for stage in sorted(stages, key=lambda stage: -stage.seconds):
-        found = reports[stage.name]
-        counts = (str(found.passed or "-"), str(found.failed or "-"), str(found.skipped or "-"))
-        versions = found.versions if found.failed or not stage.code else f"failed ({stage.code}), see its output"
-        rows.append((stage.name, versions, *counts, f"{stage.seconds / 60:.1f}"))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    compared = [f"{COMPARED}: {note}" for found in reports.values() for note in found.notes]
-    passed, failed, skipped = (
-        sum(getattr(found, count) for found in reports.values()) for count in ("passed", "failed", "skipped")
-    )
-    return "\n".join([*table, *compared, f"{passed} passed, {failed} failed, {skipped} skipped"])
+        versions, counts, notes = found_in(reports / f"{stage.name}.xml")
+        if stage.code and not counts["failed"]:
+            versions = f"failed ({stage.code}), see its output"
+        cells = (counts[count] or "-" for count in COUNTS)
+        rows.append(ROW.format(stage.name, *cells, f"{stage.seconds / 60:.1f}", versions).rstrip())
+        compared += [f"{COMPARED}: {note}" for note in notes]
+        total += counts
+    return "\n".join([*rows, *compared, ", ".join(f"{total[count]} {count}" for count in COUNTS)])
+
+
+def found_in(report: Path) -> tuple[str, Counter[str], list[str]]:
+    """Return the tested versions, the numbers of tests, and what was compared: nothing if no tests ran."""
+    if not report.exists():
+        return "", Counter(), []
+    (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
+    tests, failures, errors, skipped = (int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped"))
+    failed = failures + errors
+    notes = [str(noted.get("value")) for noted in suite.iter("property") if noted.get("name") == COMPARED]
+    return str(suite.get("name")), Counter(passed=tests - failed - skipped, failed=failed, skipped=skipped), notes
 
 
 # --- wheels and installs
 
-WHERE_INSTALLED = """
-import importlib, pathlib, sys
-for name in sys.argv[1:]:
-    path = pathlib.Path(importlib.import_module(name).__file__)
-    assert "site-packages" in path.parts, path
-"""
+KIT = ("workbench", "testing")
+"""Has the scripted models of an adapter's example."""
+
+
+def scripts_of(package: str) -> tuple[str, str | None]:
+    """Return the script that tries a package with those of ours that it requires, and one that also needs `KIT`."""
+    return f"tools/{'adapter' if package in ADAPTERS else package}_smoke.py", ADAPTERS.get(package, {}).get("example")
 
 
 def build_wheels(session: nox.Session, python: str, folder: Path) -> dict[str, str]:
     """Build the wheels of all packages into the folder, and return their paths by package."""
-    for package in PACKAGES:
-        with session.chdir(package):
+    built = {}
+    for package, project in PROJECTS.items():
+        with session.chdir(ROOT / "packages" / package):
             build = (python, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
             session.run(*build, silent=True, external=True)
-    names = {package.name: f"reasonblocks_{package.name.replace('-', '_')}-*.whl" for package in PACKAGES}
-    return {package: str(next(folder.glob(name))) for package, name in names.items()}
-
-
-def module_of(package: str) -> str:
-    """Return the module of a package of ours."""
-    return "reasonblocks" if package == "core" else f"reasonblocks_{package.replace('-', '_')}"
+        built[package] = str(next(folder.glob(f"{project['name'].replace('-', '_')}-*.whl")))
+    return built
 
 
 def try_wheels(session: nox.Session, wheels: Mapping[str, str], folder: Path) -> None:
-    """Install each wheel, with those that it requires, into an environment of its own, and run its script there."""
-    variables = {**TEST_ENV, "REASONBLOCKS_HOME": str(folder / "home"), "QDRANT_URL": None}
-    for package, script in SMOKE_SCRIPTS.items():
-        env = folder / f"env-{package}"
-        ours = ours_in(package)
-        python = fresh_environment(session, env, *(wheels[name] for name in ours))
+    """Install each wheel, with those that it requires, into an environment of its own, and run its scripts there."""
+    env = {**TEST_ENV, "REASONBLOCKS_HOME": str(folder / "home"), "QDRANT_URL": None, "PYTHONPATH": None}
+    for package in wheels:
+        python = fresh_environment(session, folder / f"env-{package}", *(wheels[name] for name in ours_in(package)))
+        script, example = scripts_of(package)
         with session.chdir(folder):
-            session.run(
-                python, "-I", "-W", "error", "-c", WHERE_INSTALLED, *map(module_of, ours), external=True, log=False
-            )
-            session.run(python, "-W", "error", str(ROOT / script), env=variables, external=True, silent=True)
-            if example := EXAMPLES.get(package):
-                install_pinned(session, python, *(wheels[name] for name in KIT))
-                session.run(python, "-W", "error", str(ROOT / example), env=variables, external=True, silent=True)
+            session.run(python, "-W", "error", str(ROOT / script), env=env, external=True, silent=True)
+            if example:
+                install(session, python, *(wheels[name] for name in KIT))
+                session.run(python, "-W", "error", str(ROOT / example), env=env, external=True, silent=True)
 
 
-def install_as_readers_do(session: nox.Session, python: str, packages: Sequence[str] = ()) -> None:
-    """Run the commands of the README's section "Install" with the pip that this Python bundles.
-
-    `packages` are those whose command is run, all by default.
-    """
+def install_as_readers_do(session: nox.Session, python: str, packages: Collection[str]) -> None:
+    """Run the commands of the README's section "Install" for these packages, with the pip that this Python bundles."""
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Install\n")[1].split("\n## ")[0]
-    commands = re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE)
-    if {folders.rpartition("/")[2] for folders in commands} != set(SMOKE_SCRIPTS):
-        session.error(f"the README installs {commands}, SMOKE_SCRIPTS has {list(SMOKE_SCRIPTS)}")
-    for folders in commands:
+    for folders in re.findall(r"^pip install (\./.*?) +#", section, re.MULTILINE):
         package = folders.rpartition("/")[2]
-        if packages and package not in packages:
-            continue
-        scripts = ["--run", SMOKE_SCRIPTS[package]]
-        if example := EXAMPLES.get(package):
-            scripts += ["--beside", *(f"./packages/{name}" for name in KIT), "--then", example]
-        session.run(python, "tools/fresh_install.py", *folders.split(), *scripts, external=True)
+        if package in packages:
+            script, example = scripts_of(package)
+            then = ("--beside", *(f"./packages/{name}" for name in KIT), "--then", example) if example else ()
+            session.run(python, "tools/fresh_install.py", *folders.split(), "--run", script, *then, external=True)
 
 
 # --- the matrix
 
-
-def check_python(session: nox.Session) -> str:
-    """Print and return the version of the session's Python. Fail the session if another one was asked for."""
-    got = printed(session, "import platform; print(platform.python_version())")
-    print(f"got Python {got}")
-    if not got.startswith(f"{session.python}."):
-        session.error(f"asked for Python {session.python}, got {got}")
-    return f"Python {got}"
+PRINT_VERSIONS = "import sys, importlib.metadata as m; print(sys.version.split()[0], *map(m.version, sys.argv[1:]))"
 
 
 def check_versions(session: nox.Session, cell: Cell) -> str:
-    """Print and return what is installed of the part's requirements. Fail the session if it is not what was asked for.
+    """Print and return the versions of Python and of the part's requirements.
 
-    The newest framework is at least the one of versions.toml, or of the line that is the newest on this Python.
+    Fail the session if they are not those that were asked for. The newest framework is at least the one of
+    versions.toml, or of the line that is the newest on this Python.
     """
-    names = [need.name for need in required_by(cell.part) if need.marker is None]
-    program = f"from importlib.metadata import version; print(*map(version, {names!r}))"
-    got = dict(zip(names, printed(session, program).split()))
-    print(f"got {got}")
-    asked = floors_of(cell.part)
-    if cell.versions == "newest":
-        table = ADAPTERS.get(cell.part, {})
-        least = table.get("newest_line", {}).get(cell.python) or table.get("newest")
-        asked = [f"{table['distribution']}>={least}"] if table else []
+    needs = requirements(cell.part, extras=False) if cell.part in PROJECTS else []
+    names = ["Python", *(need.name for need in needs if need.marker is None)]
+    got = dict(zip(names, str(session.run("python", "-c", PRINT_VERSIONS, *names[1:], silent=True, log=False)).split()))
+    said = ", ".join(f"{name} {version}" for name, version in got.items())
+    print(f"got {said}")
+    asked = [f"Python=={cell.python}.*"]
+    if cell.versions == "oldest":
+        asked += floors_of(cell.part)
+    elif table := ADAPTERS.get(cell.part):
+        asked += [f"{table['distribution']}>={table.get('newest_line', {}).get(cell.python, table['newest'])}"]
     for need in map(Requirement, asked):
         if need.name in got and not need.specifier.contains(got[need.name]):
             session.error(f"asked for {need}, got {got[need.name]}")
-    return ", ".join(f"{name} {version}" for name, version in got.items())
-
-
-def printed(session: nox.Session, program: str) -> str:
-    """Run a Python program in the session's environment and return its output."""
-    return str(session.run("python", "-c", program, silent=True, log=False)).strip()
-
-
-# --- constraints.txt
-
-
-def requirements(groups: Iterable[str]) -> list[str]:
-    """Return everything that these dependency groups and our packages need, without our own packages."""
-    wanted = set(group(*groups))
-    for project in (nox.project.load_toml(package / "pyproject.toml")["project"] for package in PACKAGES):
-        wanted.update(project["dependencies"])
-        wanted.update(*project.get("optional-dependencies", {}).values())
-    return sorted(line for line in wanted if not line.startswith("reasonblocks-"))
+    return said

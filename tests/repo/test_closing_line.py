@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lanes
 import nox_support
 import pytest
 
@@ -14,37 +13,36 @@ CORE = """<testsuites><testsuite name="Python 3.12.1" tests="10" failures="0" er
 <properties><property name="compared with the core" value="replay: 3 entries"/></properties></testsuite></testsuites>"""
 
 
-@pytest.fixture(autouse=True)
-def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
     (tmp_path / "adapters(langchain).xml").write_text(ADAPTER, encoding="utf-8")
     (tmp_path / "core.xml").write_text(CORE, encoding="utf-8")
-    monkeypatch.setattr(nox_support, "REPORTS", tmp_path)
     return tmp_path
 
 
-def lines(**minutes: float) -> list[str]:
+def lines(reports: Path, **minutes: float) -> list[str]:
     """Return the last lines after stages that took so long; one that took less than none has failed."""
     stages = [
-        lanes.Stage(name=name, command=(), seconds=60 * abs(took), code=int(took < 0)) for name, took in minutes.items()
+        nox_support.Stage(name=name, seconds=60 * abs(took), code=int(took < 0)) for name, took in minutes.items()
     ]
-    return nox_support.summary(stages).splitlines()
+    return nox_support.summary(stages, reports).splitlines()
 
 
-def test_reports_are_added_up_and_an_error_counts_as_failed() -> None:
-    last = lines(**{"adapters(langchain)": 1.0, "core": 2.0, "lint": 0.1})[-2:]
+def test_reports_are_added_up_and_an_error_counts_as_failed(reports: Path) -> None:
+    last = lines(reports, **{"adapters(langchain)": 1.0, "core": 2.0, "lint": 0.1})[-2:]
     assert last == ["compared with the core: replay: 3 entries", "12 passed, 2 failed, 1 skipped"]
 
 
-def test_the_table_has_every_stage_the_longest_first() -> None:
-    table = [line.split() for line in lines(**{"lint": 0.1, "adapters(langchain)": -1.0, "core": 12.0})[:4]]
+def test_the_table_has_every_stage_the_longest_first(reports: Path) -> None:
+    table = [line.split() for line in lines(reports, **{"lint": 0.1, "adapters(langchain)": -1.0, "core": 12.0})[:4]]
     assert table == [
-        ["stage", "versions", "passed", "failed", "skipped", "minutes"],
-        ["core", "Python", "3.12.1", "10", "-", "-", "12.0"],
-        ["adapters(langchain)", "Python", "3.12.1,", "langchain", "1.5.2", "2", "2", "1", "1.0"],
+        ["stage", "passed", "failed", "skipped", "minutes", "versions"],
+        ["core", "10", "-", "-", "12.0", "Python", "3.12.1"],
+        ["adapters(langchain)", "2", "2", "1", "1.0", "Python", "3.12.1,", "langchain", "1.5.2"],
         ["lint", "-", "-", "-", "0.1"],
     ]
 
 
-def test_a_stage_that_failed_without_a_failed_test_is_seen_in_the_table() -> None:
-    table = lines(core=-1.0, lint=-2.0)
+def test_a_stage_that_failed_without_a_failed_test_is_seen_in_the_table(reports: Path) -> None:
+    table = lines(reports, core=-1.0, lint=-2.0)
     assert ["failed (1), see its output" in line for line in table[1:3]] == [True, True]

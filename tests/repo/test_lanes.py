@@ -1,4 +1,4 @@
-"""tools/lanes.py runs two stages at a time, shows their whole output, and stops them on Ctrl-C."""
+"""`./dev tests` runs two stages at a time, shows their whole output, and stops them on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,48 +9,56 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import lanes
+import nox_support
 import pytest
 
 TOOLS = Path(__file__).parents[2] / "tools"
 LIMIT_S = 60.0
 
 
-def run(folder: Path, **scripts: str) -> tuple[list[str], str]:
-    """Return the names of the failed stages, and what was printed."""
-    said: list[str] = []
-    stages = [lanes.Stage(name=name, command=["sh", "-c", script]) for name, script in scripts.items()]
-    failed = lanes.run(stages, folder, cwd=folder, say=said.append)
-    return [stage.name for stage in failed], "\n".join(said)
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder in which the stages run and leave their output."""
+    monkeypatch.chdir(tmp_path)
 
 
-def test_a_failure_in_either_lane_is_returned_and_the_others_run(tmp_path: Path) -> None:
-    failed, _ = run(tmp_path, first="exit 3", second="exit 0", third="touch ran", fourth="kill -9 $$")
-    assert sorted(failed) == ["first", "fourth"]
-    assert (tmp_path / "ran").exists()
+def run(**scripts: str) -> list[str]:
+    """Run scripts as stages, and return the names of those that failed."""
+    stages = nox_support.in_lanes({name: ["sh", "-c", script] for name, script in scripts.items()}, Path())
+    return [stage.name for stage in stages if stage.code]
 
 
-def test_a_stage_s_whole_output_is_in_one_block(tmp_path: Path) -> None:
-    _, said = run(tmp_path, one="echo a; echo b >&2; exit 1", other="echo c; echo d")
+def test_a_failure_in_either_lane_is_returned_and_the_others_run() -> None:
+    failed = run(first="exit 3", second="exit 0", third="touch ran", fourth="kill -9 $$")
+    assert failed == ["first", "fourth"]
+    assert Path("ran").exists()
+
+
+def test_a_stage_s_whole_output_is_in_one_block(capsys: pytest.CaptureFixture[str]) -> None:
+    run(one="echo a; echo b >&2; exit 1", other="echo c; echo d")
+    said = capsys.readouterr().out
     assert "--- one\na\nb\n--- one: failed (1) in " in said
     assert "--- other\nc\nd\n--- other: succeeded in " in said
 
 
-def test_two_stages_run_at_the_same_time(tmp_path: Path) -> None:
+def test_two_stages_run_at_the_same_time() -> None:
     """Each waits for the other."""
     waits = "touch {0}; n=0; until [ -e {1} ]; do n=$((n+1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done"
-    failed, _ = run(tmp_path, one=waits.format("a", "b"), other=waits.format("b", "a"))
-    assert failed == []
+    assert run(one=waits.format("a", "b"), other=waits.format("b", "a")) == []
+
+
+def test_no_process_of_a_stage_outlives_it() -> None:
+    assert run(one="sleep 600 & echo $! > pid") == []
+    wait_for(lambda: not is_running(int(Path("pid").read_text())))
 
 
 PROGRAM = f"""
 import sys
 from pathlib import Path
 sys.path.append({str(TOOLS)!r})
-import lanes
+import nox_support
 waits = "sleep 600 & echo $! > $0.pid; wait"
-stages = [lanes.Stage(name=name, command=["sh", "-c", waits, name]) for name in ("one", "other", "never")]
-lanes.run(stages, Path("."), cwd=Path("."))
+nox_support.in_lanes({{name: ["sh", "-c", waits, name] for name in ("one", "other", "never")}}, Path("."))
 """
 
 
