@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import reasonblocks
-from reasonblocks import HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
+from reasonblocks import Budget, HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
 from reasonblocks.engine.fsm import DifficultyFSM
 from reasonblocks.exceptions import BadAnswer, ConfigError, UnknownKeyword
 from reasonblocks.options import Options
@@ -63,6 +63,10 @@ class Greedy:
         return FSMState.NORMAL
 
 
+def budget(**given: Any) -> Budget:
+    return Budget(**given)
+
+
 WRONG: list[tuple[str, Any]] = [
     ("api_key", 5),
     *[("org_id", value) for value in (None, "", 5)],
@@ -74,6 +78,13 @@ WRONG: list[tuple[str, Any]] = [
         for value in ("small", 5, {"INIT": "m"}, {"END": "m"}, {"fast": "m"}, {"SLOW": ""}, {"SLOW": None})
     ],
     *[("token_budget", value) for value in (0, -1, 1.5, "1000", True)],
+    *[("budget", value) for value in (40, "auto", {"calls": 4}, Budget())],
+    *[("budget", budget(calls=value)) for value in (0, -1, 2.5, math.nan, "4", 2**63, True)],
+    *[("budget", budget(tokens=value)) for value in (0, -1, 2.5, math.nan, True)],
+    *[("budget", budget(calls=4, tell_at=value)) for value in (0.5, (0,), (1,), (math.nan,), ("half",), (0.5,) * 17)],
+    *[("budget", budget(calls=4, land_at=value)) for value in (-1, 101, None, 1.5)],
+    *[("budget", budget(calls=4, extend=value)) for value in (-1, None, 2**63)],
+    *[("budget", value) for value in (budget(tokens=4, extend=2), budget(calls=4, every_call=1))],
     *[("task_profile", value) for value in (None, "", "codng", 5, ["coding"])],
     *[("weights", value) for value in (5, "x", {"semantic_lop": 0.1}, {"semantic_loop": "1"}, {"semantic_loop": True})],
     ("weights", {"semantic_loop": math.nan}),

@@ -47,7 +47,7 @@ def test_begin_step_raises_and_the_run_is_over(way: str) -> None:
     session = client(stop_when=at_call(2)).session(run_id="r")
     run(session, 2)
     given = StepInput(completed=step(1))
-    with pytest.raises(RunStopped, match="stop_when ended run 'r': enough") as stopped:
+    with pytest.raises(RunStopped, match="run 'r' was stopped: enough") as stopped:
         session.begin_step(given) if way == "sync" else asyncio.run(session.abegin_step(given))
     assert (stopped.value.reason, stopped.value.run_id) == ("enough", "r")
     assert session.outcome == "stopped: enough"
@@ -59,7 +59,7 @@ def test_begin_step_raises_and_the_run_is_over(way: str) -> None:
 
 def test_the_error_survives_a_pickle() -> None:
     again = pickle.loads(pickle.dumps(RunStopped("enough", "r")))
-    assert (again.reason, again.run_id, str(again)) == ("enough", "r", "stop_when ended run 'r': enough")
+    assert (again.reason, again.run_id, str(again)) == ("enough", "r", "run 'r' was stopped: enough")
 
 
 def test_a_stopped_run_stays_as_it_ended() -> None:
@@ -140,7 +140,7 @@ def test_a_stopped_run_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         with pytest.raises(RunStopped), caplog.at_level(logging.WARNING, "reasonblocks"):
             begin(session, 1, key=None)
-    assert [record.getMessage() for record in caplog.records] == ["run 'r': stop_when ended it before call 1: enough"]
+    assert [record.getMessage() for record in caplog.records] == ["run 'r': stopped before call 1: enough"]
 
 
 # ------------------------------------------------------------ the caller's condition

@@ -191,6 +191,18 @@ class ReportsAStopAsAFailure(LoopRun):
         return replace(done, outcome="failure: RunStopped") if isinstance(error, RunStopped) else done
 
 
+class LeavesOutTheBudget(LoopRun):
+    """Shows all of a decision's texts but what is left of the budget."""
+
+    def request(self, decision: StepDecision | None, model: str) -> Seen:
+        if decision is not None:
+            others = [text for text in decision.injections if text.source != "BudgetInjection"]
+            decision = (
+                replace(decision, guidance=guidance(others)) if len(others) < len(decision.injections) else decision
+            )
+        return super().request(decision, model)
+
+
 class TakesNoSecondLook(LoopRun):
     """Finishes every run that ends by itself."""
 
@@ -236,8 +248,9 @@ CAUGHT_BY: dict[type[LoopRun], set[str]] = {
     },
     KeepsTellingNotes: {"test_a_note_of_an_operator_is_told_once"},
     TellsObservedRunsNotes: {"test_an_observed_run_is_told_no_note"},
-    CallsTheModelAfterAStop: {"test_a_stopped_run_makes_no_further_call"},
-    ReportsAStopAsAFailure: {"test_a_stopped_run_makes_no_further_call"},
+    CallsTheModelAfterAStop: {"test_a_stopped_run_makes_no_further_call", "test_a_budget_is_told_and_ends_the_run"},
+    ReportsAStopAsAFailure: {"test_a_stopped_run_makes_no_further_call", "test_a_budget_is_told_and_ends_the_run"},
+    LeavesOutTheBudget: {"test_a_budget_is_told_and_ends_the_run"},
     TakesNoSecondLook: {"test_a_second_look_is_one_more_call"},
     ForgetsTheTextOfASecondLook: {"test_a_second_look_is_one_more_call"},
 }

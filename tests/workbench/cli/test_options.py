@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer import BadParameter
 
+from reasonblocks import Budget
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_workbench.cli._main import command_of
 from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, Settings, expand_options, setting_names
@@ -51,6 +52,9 @@ def test_nothing_given_leaves_every_default() -> None:
         (["--route", "SLOW=big=model"], {"model_routing": {"SLOW": "big=model"}}),
         (["--tool-role", "bash=edit"], {"tool_roles": {"bash": "edit"}}),
         (["--token-budget", "5000"], {"token_budget": 5000}),
+        (["--budget", "calls=40,land_at=2"], {"budget": Budget(calls=40, land_at=2)}),
+        (["--budget", "tokens=9, tell_at=0.5/0.1, every_call=yes"],
+         {"budget": Budget(tokens=9, tell_at=(0.5, 0.1), every_call=True)}),
         (["--no-e-traces"], {"e_traces_enabled": False}),
         (["--e-traces"], {"e_traces_enabled": True}),
         (["--e2-requires-signal", "--strict"], {"e2_requires_signal": True, "strict": True}),
@@ -178,3 +182,21 @@ def test_every_setting_of_the_client_is_an_option_or_left_out_on_purpose() -> No
     options = {option.setting for option in OPTIONS}
     assert options <= setting_names()
     assert setting_names() - options <= FILE_ONLY
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [("calls", "'calls' is not LIMIT=N"), ("cals=4", "'cals' is no field of a budget"),
+     ("calls=many", "'many' is not a whole number"), ("every_call=1", "'1' is not yes or no")],
+)  # fmt: skip
+def test_a_wrong_budget_is_refused_with_its_part(given: str, told: str) -> None:
+    with pytest.raises(BadParameter, match=told):
+        settings("--budget", given)
+
+
+def test_a_file_has_a_budget_as_a_table_or_a_text(here: Path) -> None:
+    (here / "a.toml").write_text("budget = {calls = 8, tell_at = [0.5]}")
+    (here / "b.toml").write_text("budget = {cals = 8}")
+    assert settings("--config", "a.toml")["budget"].calls == 8
+    with pytest.raises(ConfigError, match=r"b\.toml: budget=.*'cals' is no field of a budget"):
+        settings("--config", "b.toml")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .session import RunView, SteeringSession, TraceStateManager
     from .types import (
         AdapterCaps,
+        Budget,
         FSMState,
         Pattern,
         Step,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdapterCaps",
+    "Budget",
     "CodebaseMemory",
     "DifficultyFSM",
     "FSMState",

@@ -65,7 +65,8 @@ class ReasonBlocks:
 
     Control: with `mode="observe"`, everything is computed and recorded, but nothing is injected. Each text is passed to
     `on_injection(injection, run)`, which returns another text, the unchanged injection, or None to drop it. `stop_when`
-    ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `second_look` gives
+    ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `budget` ends it when
+    its calls or tokens are used up, and tells the agent before what is left. `second_look` gives
     an agent that ends by itself one more call if its last step is in doubt. `mailbox` holds the notes that persons
     write to live runs: each is injected once, first in the guidance, unless `operator_notes` is False.
 

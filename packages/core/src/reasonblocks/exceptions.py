@@ -158,7 +158,7 @@ class RunStopped(ReasonBlocksError):
 
     def __init__(self, reason: str, run_id: str) -> None:
         self.reason, self.run_id = reason, run_id
-        super().__init__(f"stop_when ended run {run_id!r}: {reason}")
+        super().__init__(f"run {run_id!r} was stopped: {reason}")
 
     def __reduce__(self) -> tuple[type[RunStopped], tuple[str, str]]:
         return RunStopped, (self.reason, self.run_id)

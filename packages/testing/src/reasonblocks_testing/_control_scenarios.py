@@ -10,7 +10,7 @@ import pytest
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import RunStopped
 from reasonblocks.render import FRAME
-from reasonblocks.types import Doubt, Evaluation, Injection, Note
+from reasonblocks.types import Budget, Doubt, Evaluation, Injection, Note
 
 from . import _world as world
 from ._checks import DECISIONS, GUIDANCE, decisions_of, guidance_of_parts
@@ -33,6 +33,11 @@ TOLD = (
     "each note must be in the request of one call only: pass `begin_step` the call's"
     " own key, put decision.guidance into this request and no other, and pass the call's outcome to `end_step`"
 )
+
+LAST = "This is the last call"
+LEFT = ("4 of 4 calls are left", "3 calls are left", "2 of 4 calls are left", LAST)
+"""Parts of what is said before each call of a budget of 4."""
+BUDGET = "each request must have its own line of the budget: put the guidance of its decision into it, and no other"
 
 
 def enough(run: Any) -> str | None:
@@ -111,6 +116,25 @@ class ControlScenarios:
         assert (ran.final.stop, ran.final.gate_decision) == ("enough", "final")
         finishes = [event.outcome for event in sink.events if isinstance(event, RunFinish)]
         assert finishes == ["stopped: enough"], "a stopped run sends one finish event"
+
+    def test_a_budget_is_told_and_ends_the_run(self, mode: str) -> None:
+        """Each request has what is left of the budget, the last one that it is the last, and no further call is made.
+
+        A framework that cannot end a run goes on, and says nothing of a last call.
+        """
+        (ran,) = self.harness.run(world.client(budget=Budget(calls=4, every_call=True)), world.looping(6), mode)
+        if not self.harness.caps.stop:
+            assert len(ran.seen) == 6
+            assert not any(LAST in seen.everything for seen in ran.seen)
+            return
+        assert len(ran.seen) == 4, "the budget has 4 calls: end the agent if a decision has a `stop`"
+        told = [[part for part in LEFT if part in "\n".join(guidance_of_parts(seen))] for seen in ran.seen]
+        if self.harness.caps.ephemeral:
+            assert told == [[part] for part in LEFT], BUDGET
+        else:
+            assert [texts[-1:] for texts in told] == [[part] for part in LEFT], BUDGET
+        assert ran.outcome == "stopped: budget"
+        assert ran.error is None or isinstance(ran.error, RunStopped), "a stopped run raises RunStopped, or nothing"
 
     def test_a_text_can_be_replaced_or_dropped(self, mode: str) -> None:
         """Requests contain the texts that `on_injection` returns, and none that it drops."""

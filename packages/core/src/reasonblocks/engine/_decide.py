@@ -24,6 +24,8 @@ from ._lessons import with_shown_patterns
 
 SENT_KEPT = 64
 """Sent texts that are remembered; the caps allow fewer in a run."""
+_REPEATABLE = ("OperatorInjection", "BudgetInjection")
+"""The sources of texts that a run may be told twice."""
 KEYS_KEPT = 64
 """Remembered newest keys, by which an older key is recognised."""
 
@@ -167,8 +169,12 @@ def finish_decision(
     warnings: tuple[str, ...] = (),
     dropped: tuple[Source, ...] = (),
     note: Note | None = None,
+    budget_line: Injection | None = None,
 ) -> tuple[TraceState, StepDecision]:
-    """Return the state that stores the complete decision, and that decision with its guidance, the note first."""
+    """Return the state that stores the complete decision, and that decision with its guidance.
+
+    The note comes first in it, and the line of the budget last.
+    """
     rules = state.standing_rules
     if settings.standing_rules == "run":
         new_rules = [injection for injection in injections if injection.source == "E3Injection"]
@@ -179,6 +185,8 @@ def finish_decision(
         injections = (noted, *injections)
         decision = replace(decision, note_ids=(note.id,))
     fitting: tuple[Injection, ...] = ()
+    if budget_line is not None:
+        injections = (*injections, budget_line)
     if injections:
         state, fitting, left_out = _fitted(state, injections, settings)
         dropped += left_out
@@ -243,7 +251,7 @@ def _fitted(
     fresh = [
         injection
         for injection in injections
-        if not state.sent or injection.source == "OperatorInjection" or digest(injection.text) not in state.sent
+        if not state.sent or injection.source in _REPEATABLE or digest(injection.text) not in state.sent
     ]
     fitting, cut = render.fit(fresh, settings.max_guidance_chars)
     dropped = (*(injection.source for injection in injections if injection not in fresh), *cut)

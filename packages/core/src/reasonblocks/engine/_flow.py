@@ -12,6 +12,7 @@ from ._decide import again, blank, finish_decision, key_of, skipped_reason
 from ._last import stop_before_call, stop_over_budget
 from ._lessons import Lessons, lessons_for, record_tiers, standing_rules
 from ._speak import record_injection, speak
+from .budget import REASON, is_used_up, tell_budget
 from .control import apply_stop_rule, next_note, review_injections, verdict
 
 
@@ -51,9 +52,8 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
     decision = replace(blank(state, settings, key_of(given), skipped=skipped), retrieved=lessons.retrieved)
     told, dropped = yield from review_injections(lessons.injections, state, decision, settings)
     note = yield from next_note(state, settings)
-    return finish_decision(
-        record_tiers(state, lessons), given, decision, settings, told, lessons.warnings, dropped, note
-    )
+    state, line = tell_budget(record_tiers(state, lessons), settings)
+    return finish_decision(state, given, decision, settings, told, lessons.warnings, dropped, note, line)
 
 
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -62,6 +62,8 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     after_assessment = record_assessment(state, assessment)
     so_far = decision_for(state, assessment, settings, gate=None, skipped=None, key=key_of(given))
     if assessment.fsm_state is FSMState.END:
+        if is_used_up(after_assessment, settings) and settings.mode == "steer":
+            return stop_before_call(state, given, assessment, REASON, settings)
         return finish_decision(after_assessment, given, replace(so_far, skipped_reason="end"), settings)
     after_assessment, found = yield from verdict(after_assessment, so_far, settings)
     if found.stop is not None and settings.mode == "steer":
@@ -86,7 +88,8 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     injections = (*((speech.injection,) if speech.injection else ()), *told)
     warnings, dropped = speech.warnings + lessons.warnings, speech.dropped + dropped
     note = yield from next_note(after_retrieval, settings)
-    return finish_decision(after_retrieval, given, decision, settings, injections, warnings, dropped, note)
+    after_line, line = tell_budget(after_retrieval, settings)
+    return finish_decision(after_line, given, decision, settings, injections, warnings, dropped, note, line)
 
 
 def _auxiliary(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision]:

@@ -9,7 +9,7 @@ from ..monitors.suite import DOUBTING
 from ..render import guidance as render
 from ..requests import Flow
 from ..types import Doubt, FSMState, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
-from . import gates, routing
+from . import budget, gates, routing
 from ._assess import Assessment, assess, decision_for, record_assessment
 from ._decide import SENT_KEPT, blank, finish_decision, key_of, remember_decision, skipped_reason
 from ._speak import doubts_of, with_injected
@@ -46,13 +46,16 @@ def stop_before_call(
 
 
 def stop_over_budget(state: TraceState, given: StepInput, settings: Settings) -> tuple[TraceState, StepDecision] | None:
-    """Return the state and final decision if `stop_when` ends a run over its budget after a fault; None otherwise."""
-    if settings.stop_when != "over_budget" or settings.mode == "observe" or not is_over_budget(state):
+    """Return the state and final decision if a used-up budget ends the run after a fault; None otherwise."""
+    used_up = budget.is_used_up(state, settings)
+    if settings.mode == "observe" or not (used_up or (settings.stop_when == "over_budget" and is_over_budget(state))):
         return None
     if not state.steps_begun or state.current_state is FSMState.END:
         return None
     decision = blank(state, settings, key_of(given), skipped="fault")
-    return remember_decision(state, given, replace(decision, gate_decision="final", stop="over_budget"))
+    return remember_decision(
+        state, given, replace(decision, gate_decision="final", stop=budget.REASON if used_up else "over_budget")
+    )
 
 
 def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:

@@ -10,6 +10,7 @@ from ..render.guidance import fit, note_injection
 from ..requests import Check, Collect, Flow, Review, ask
 from ..types import FSMState, Injection, Note, Settings, Source, StepDecision, TraceState
 from ..types.steering import Condition
+from . import budget
 
 LASTING_STEPS = 3
 """Steps in a row on which a monitor has to fire after its last text before the run counts as stalled."""
@@ -31,7 +32,7 @@ def verdict(state: TraceState, decision: StepDecision, settings: Settings) -> Fl
 
     A person is asked only once as long as the condition holds.
     """
-    if settings.stop_when is None and settings.interrupt_when is None:
+    if settings.stop_when is None and settings.interrupt_when is None and settings.budget is None:
         return state, NOTHING
     stop = yield from reason_to_stop(state, decision, settings)
     if stop is not None and settings.mode == "steer":
@@ -54,7 +55,9 @@ def apply_stop_rule(decision: StepDecision, found: Verdict, settings: Settings) 
 
 
 def reason_to_stop(state: TraceState, decision: StepDecision, settings: Settings) -> Flow[str | None]:
-    """Return the reason for which `stop_when` ends the run, or None."""
+    """Return the reason for which the budget or `stop_when` ends the run, or None."""
+    if budget.is_used_up(state, settings):
+        return budget.REASON
     return (yield from _reason("stop_when", settings.stop_when, state, decision, None))
 
 

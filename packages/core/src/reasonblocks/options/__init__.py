@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:  # importing the client is cheap
     from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
     from ..session import Profiles, RunView
-    from ..types import Injection, Mode, Placement, Step, Transition
+    from ..types import Budget, Injection, Mode, Placement, Step, Transition
 
 CalibrationSource: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
 ProfileSource: TypeAlias = "str | os.PathLike[str] | Profiles"
@@ -31,6 +31,7 @@ class Options:
     transition: Transition | None = None
     model_routing: Mapping[str, object] | None = None
     token_budget: int | None = None
+    budget: Budget | None = None
     task_profile: str = "coding"
     weights: Mapping[str, float] | None = None
     monitors: Iterable[Monitor | str] = ()

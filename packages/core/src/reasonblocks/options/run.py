@@ -23,7 +23,7 @@ from ..types.steering import Condition
 from ..util.json import JSON, is_number
 from ..util.text import cut_with_hash, whole
 from .config import Config, profile_of
-from .values import choice, json_by_name, optional_text
+from .values import choice, json_by_name, limits, optional_text
 
 ID_BYTES = 200
 """The most bytes in the id of a run, an experiment or a unit."""
@@ -32,7 +32,7 @@ INSTEAD: tuple[Placement, ...] = ("system", "tail", "message", "context")
 TASK_CHARS = 2_000
 _TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 """The header of W3C Trace Context, level 1; ids of zeros and the version ff are invalid."""
-NAMES = tuple(field.name for field in fields(RunOptions) if field.name not in ("metadata", "on_fraction"))
+NAMES = tuple(field.name for field in fields(RunOptions) if field.name not in ("metadata", "on_fraction", "budget"))
 """The run options that are strings."""
 SESSION = ("options", "framework", "snapshot", *SessionKeywords.__annotations__)
 """The parameters of `ReasonBlocks.session` that are not run options."""
@@ -64,6 +64,7 @@ def check_options(
         optional_text(name, getattr(options, name))
     for name, value in (found or {}).items():
         optional_text(name, value)
+    limits("budget", options.budget)
     if options.mode is not None:
         choice("mode", options.mode, get_args(Mode))
     if options.traceparent is not None and not _TRACEPARENT.fullmatch(options.traceparent):
@@ -141,6 +142,8 @@ def settings_of(
         mode=run.mode,
         operator_notes=base.operator_notes and run.mode == "steer",
         stop_when=base.stop_when if caps.stop else None,
+        budget=base.budget if options.budget is None else limits("budget", options.budget),
+        ends_at_budget=caps.stop,
         interrupt_when=interrupt_when,
         second_look=base.second_look and caps.second_look,
         standing_rules="first_call" if where == "context" else base.standing_rules,

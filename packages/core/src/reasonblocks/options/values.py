@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from inspect import iscoroutinefunction
 from types import NoneType
 from typing import TypeVar
 
 from ..engine.fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM, Thresholds
 from ..exceptions import ConfigError
-from ..types import Transition
+from ..types import Budget, Transition
 from ..types.steering import Condition
 from ..util.json import MAX_INT, is_number
 from ..util.secret import KEY_RULE, Secret, describe_key, is_key
@@ -152,6 +153,40 @@ def budget(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_INT:
         raise ConfigError("token_budget", value, "must be an int from 1 to 2**63 - 1 (tokens), or None")
     return value
+
+
+MOST_SHARES = 16
+"""The most shares in a budget's `tell_at`."""
+MOST_LANDING = 100
+"""The most calls before the end of a budget from which on an agent is told to deliver."""
+
+
+def limits(name: str, value: object) -> Budget | None:
+    """Return a run's budget, validated."""
+    if value is None:
+        return None
+    if not isinstance(value, Budget):
+        raise ConfigError(name, value, "must be a Budget, such as Budget(calls=40), or None")
+    if value.calls is None and value.tokens is None:
+        raise ConfigError(name, value, "must have calls or tokens")
+    for field in ("calls", "tokens"):
+        if (limit := getattr(value, field)) is not None:
+            _whole(f"{name}.{field}", limit, 1, MAX_INT)
+    _whole(f"{name}.land_at", value.land_at, 0, MOST_LANDING)
+    _whole(f"{name}.extend", value.extend, 0, MAX_INT)
+    flag(f"{name}.every_call", value.every_call)
+    shares = tuple(items(f"{name}.tell_at", value.tell_at))
+    if len(shares) > MOST_SHARES or not all(is_number(share) and 0 < share < 1 for share in shares):
+        raise ConfigError(f"{name}.tell_at", value.tell_at, f"must be at most {MOST_SHARES} numbers between 0 and 1")
+    if value.extend and value.calls is None:
+        raise ConfigError(f"{name}.extend", value.extend, "extends calls, of which the budget has no limit")
+    return replace(value, tell_at=shares)
+
+
+def _whole(name: str, value: object, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        top = "2**63 - 1" if most == MAX_INT else f"{most:,}"
+        raise ConfigError(name, value, f"must be an int from {least} to {top}")
 
 
 def deadline(value: object) -> float:

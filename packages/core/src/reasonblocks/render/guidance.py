@@ -177,11 +177,16 @@ def _cut(text: str) -> str:
 
 
 def fit(injections: Sequence[Injection], limit: int) -> tuple[tuple[Injection, ...], tuple[Source, ...]]:
-    """Return the first injections that fit into `limit` bytes of guidance, and the sources of the others."""
-    kept = list(injections)
-    while kept and _bytes(guidance(kept)) > limit:
-        kept.pop()
-    return tuple(kept), tuple(injection.source for injection in injections[len(kept) :])
+    """Return the first injections that fit into `limit` bytes of guidance, and the sources of the others.
+
+    The line of the budget is the last one, and stays.
+    """
+    last = tuple(injections[-1:]) if injections and injections[-1].source == "BudgetInjection" else ()
+    others = injections[: len(injections) - len(last)]
+    count = len(others)
+    while count and _bytes(guidance([*others[:count], *last])) > limit:
+        count -= 1
+    return (*others[:count], *last), tuple(injection.source for injection in others[count:])
 
 
 def guidance(injections: Iterable[Injection]) -> str:

@@ -458,7 +458,7 @@ class SteeringSession:
         self._record_final(decision, 0.0, self._log.completed(before, completed))
         self._end(f"stopped: {decision.stop}")
         if self.run.framework != REPLAYED:
-            self._faults.say("stop_when", f"stop_when ended it before call {decision.step}: {decision.stop}")
+            self._faults.say("stopped", f"stopped before call {decision.step}: {decision.stop}")
 
     def _last_step(self, completed: Step | None, outcome: str) -> StepInFlight | None:
         """Return the last step to assess, None if the run has ended or its last call came to nothing."""

@@ -10,6 +10,7 @@ from .account import Account, Patience
 from .run import RunFields, RunInfo, RunKeywords, RunOptions
 from .steering import (
     AdapterCaps,
+    Budget,
     DifficultyParts,
     Doubt,
     ETrace,
@@ -39,6 +40,7 @@ __all__ = [
     "JSON",
     "Account",
     "AdapterCaps",
+    "Budget",
     "Codebase",
     "CodebaseSummary",
     "DifficultyParts",

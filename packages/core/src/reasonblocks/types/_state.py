@@ -83,6 +83,12 @@ class TraceState:
     """The number of the call that is the run's second look."""
     no_tail: bool = False
     """True once guidance for the tail goes into the system message."""
+    budget_told: float = 1.0
+    """The lowest share of its budget that the agent was told of."""
+    budget_landed: bool = False
+    """True once it was told to deliver."""
+    budget_extension: int = 0
+    """The calls by which its budget was extended."""
     interrupted: bool = False
     """True as long as the condition holds for which a person was asked."""
     notes_told: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
 
 from ..util.json import JSON
-from .steering import AdapterCaps, Mode, Placement
+from .steering import AdapterCaps, Budget, Mode, Placement
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,6 +32,7 @@ class RunFields(TypedDict, total=False):
     experiment_id: str | None
     unit_id: str | None
     on_fraction: float | None
+    budget: Budget | None
 
 
 class RunKeywords(RunFields, total=False):
@@ -98,6 +99,7 @@ class RunOptions:
     experiment_id: str | None = None
     unit_id: str | None = None
     on_fraction: float | None = None
+    budget: Budget | None = None
 
     def check(
         self,

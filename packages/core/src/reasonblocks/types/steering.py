@@ -30,7 +30,7 @@ Mode: TypeAlias = Literal["steer", "observe"]
 Condition: TypeAlias = Literal["stalled", "over_budget", "caller"]
 """A condition of `stop_when` or `interrupt_when`; with "caller", the caller's own callable decides."""
 Source: TypeAlias = Literal[
-    "OperatorInjection", "MonitorSteeringInjection", "E1Injection", "E2Injection", "E3Injection"
+    "OperatorInjection", "MonitorSteeringInjection", "E1Injection", "E2Injection", "E3Injection", "BudgetInjection"
 ]
 GateDecision: TypeAlias = Literal["unavailable", "quiet", "cap", "cooldown", "duplicate", "inject", "final"]
 SkippedReason: TypeAlias = Literal["auxiliary", "end", "fault", "disabled", "fast", "unavailable"]
@@ -172,7 +172,7 @@ class StepDecision:
     withheld_route: str | None = None
     """The route that mode "observe" did not take; `route` is then None."""
     stop: str | None = None
-    """The reason for which `stop_when` ended the run; the call of this decision must not be made."""
+    """The reason for which `stop_when` or the budget ended the run; the call of this decision must not be made."""
     withheld_stop: str | None = None
     """The reason for which `stop_when` would have ended the run without mode "observe"."""
     interrupt: str | None = None
@@ -200,6 +200,24 @@ class AdapterCaps:
     tool_errors: bool = True
     stop: bool = True
     second_look: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The limits at which a run ends, and when its agent is told what is left of them.
+
+    `calls` are model calls that are steps: the retries of one call are one, and auxiliary calls are none. `tokens` are
+    input plus output, as the framework reports them. `tell_at` has the shares that are left when the agent is told;
+    with `every_call`, it is told at each call. From `land_at` calls before the end on, it is told once to deliver, and
+    before the last call to answer. `extend` grants so many calls more, once, if none of the last 8 steps was dead.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    tell_at: tuple[float, ...] = (0.5, 0.25, 0.1)
+    land_at: int = 3
+    extend: int = 0
+    every_call: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +259,9 @@ class Settings:
     second_look: bool = False
     operator_notes: bool = False
     """True if the engine has to ask for notes before each call."""
+    budget: Budget | None = None
+    ends_at_budget: bool = True
+    """False if the framework cannot end a run before its next call: then no call is said to be the last."""
     disabled: bool = False
 
 

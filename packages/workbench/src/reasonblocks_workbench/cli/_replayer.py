@@ -89,7 +89,8 @@ def replayer(settings: Mapping[str, Any], *, profiled: bool, file: str | None = 
     """Make a client of the settings, and close it at the end. Raises `ConfigError`, with the file that they are in."""
     others = OtherRuns() if settings.get("profile") == OWN else None
     own = settings if others is None else {**settings, "profile": others}
-    stops, roles = settings.get("stop_when") is not None, settings.get("tool_roles") or {}
+    stops = any(settings.get(name) is not None for name in ("stop_when", "budget"))
+    roles = settings.get("tool_roles") or {}
     with closing(_client(own, file)) as rb, closing(_client({**own, "mode": "observe"}, file)) as observing:
         yield Replayer(rb, others, observing, profiled=profiled, stops=stops, tool_roles=roles)
 

@@ -17,6 +17,7 @@ from typer import Option as TyperOption
 
 from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.types import Budget
 
 Json: TypeAlias = Annotated[bool, TyperOption("--json", help="print one JSON object per line, nothing else on stdout")]
 Format: TypeAlias = Annotated[
@@ -131,6 +132,39 @@ def pair(read: Read) -> Read:
     return read_pair
 
 
+def budget(text: str) -> Budget:
+    """Read a budget's fields, as in `calls=40,tokens=200000,tell_at=0.5/0.1,every_call=yes`."""
+    found: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise BadParameter(f"{part!r} is not LIMIT=N")
+        found[key] = _BUDGET.get(key, whole)(value)
+    return budget_of(found)
+
+
+def budget_of(given: Mapping[str, Any]) -> Budget:
+    """Return the budget with these fields, of an option or a file's table. Raises `BadParameter` for another field."""
+    valid = [field.name for field in fields(Budget)]
+    if unknown := [name for name in given if name not in valid]:
+        raise BadParameter(f"{unknown[0]!r} is no field of a budget; it has {', '.join(valid)}")
+    return Budget(**given)
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    return tuple([number(part) for part in text.split("/")])
+
+
+def _yes(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise BadParameter(f"{text!r} is not yes or no")
+    return text == "yes"
+
+
+_BUDGET: Mapping[str, Read] = {"tell_at": _shares, "every_call": _yes}
+"""How the fields of a budget are read that are no whole numbers."""
+
+
 def keyed(key: str, read: Read) -> Read:
     """Return a reader of the value of one fixed key."""
 
@@ -206,6 +240,10 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         setting="tool_roles", flag="--tool-role", read=pair(str), metavar="TOOL=ROLE", kind="table",
         help="what a tool is for; may be repeated",
+    ),
+    Option(
+        setting="budget", flag="--budget", read=budget, metavar="LIMIT=N,...",
+        help='the limits that end a run, such as "calls=40,land_at=3"',
     ),
     Option(setting="token_budget", flag="--token-budget", read=whole, metavar="N", help="tokens that a run may use"),
     Option(
@@ -342,9 +380,18 @@ def settings_of_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise ConfigError.unknown(file, name, valid)
         if name in REFERENCES:
             settings[name] = _resolved(file, name, value)
+        elif name == "budget" and isinstance(value, Mapping):
+            settings[name] = _checked_budget(file, value)
         elif name in PATHS and _is_path(name, value):
             settings[name] = os.path.join(os.path.dirname(file), os.path.expanduser(value))
     return settings
+
+
+def _checked_budget(path: str, value: Mapping[str, Any]) -> Budget:
+    try:
+        return budget_of(value)
+    except BadParameter as error:
+        raise ConfigError(f"{path}: budget", dict(value), str(error)) from error
 
 
 def setting_names() -> frozenset[str]:

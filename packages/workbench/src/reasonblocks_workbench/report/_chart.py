@@ -25,11 +25,11 @@ INSET = 0.04
 """The gap on each side of a column, as a part of it."""
 LETTERS: Mapping[str, str] = {"INIT": "I", "FAST": "F", "NORMAL": "N", "SLOW": "S", "SKIP": "K", "END": "E"}
 MARKS: Mapping[Kind, str] = {
-    "monitor": "A", "lesson": "L", "rules": "R", "operator": "O", "withheld": "W", "look": "2", "stop": "S",
-    "asked": "P",
+    "monitor": "A", "lesson": "L", "rules": "R", "operator": "O", "budget": "B", "withheld": "W", "look": "2",
+    "stop": "S", "asked": "P",
 }  # fmt: skip
 """The letter of each text and of each end of a run."""
-MARK_ORDER: tuple[Kind, ...] = ("stop", "operator", "monitor", "asked", "look", "lesson", "withheld", "rules")
+MARK_ORDER: tuple[Kind, ...] = ("stop", "operator", "monitor", "asked", "look", "lesson", "withheld", "budget", "rules")
 """The marks of one column, the most important first."""
 LETTER_WIDTH = 7.4
 LEVEL = 108

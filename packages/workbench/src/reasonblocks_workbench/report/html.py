@@ -226,8 +226,8 @@ _SORTS = tuple(
     )
 )  # fmt: skip
 _OUTCOMES = {kind: kind for kind in KNOWN} | {**view.UNENDED}
-_TOLD = {"monitor": "by a monitor", "lesson": "a lesson", "operator": "by an operator", "withheld": "withheld",
-         "stop": "stopped", "doubt": "ends in doubt"}  # fmt: skip
+_TOLD = {"monitor": "by a monitor", "lesson": "a lesson", "operator": "by an operator", "budget": "of its budget",
+         "withheld": "withheld", "stop": "stopped", "doubt": "ends in doubt"}  # fmt: skip
 
 
 def _unheard(lines: Sequence[RunLine]) -> bool | None:

@@ -22,13 +22,14 @@ WHO: Mapping[str, str] = {
     "E2Injection": "lesson",
     STANDING: "standing rules",
     "OperatorInjection": "operator",
+    "BudgetInjection": "budget",
 }
 LOOK = "second look"
 UNKNOWN_STATE = "?"
 HARDEST = ("SKIP", "SLOW", "NORMAL", "FAST", "INIT", "END")
 """The states, the hardest first."""
 OutcomeKind: TypeAlias = Literal["success", "failure", "stopped", "open", "unknown"]
-Kind: TypeAlias = Literal["monitor", "lesson", "rules", "operator", "withheld", "look", "stop", "asked"]
+Kind: TypeAlias = Literal["monitor", "lesson", "rules", "operator", "budget", "withheld", "look", "stop", "asked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,12 @@ class Told:
             return "look"
         if self.withheld:
             return "withheld"
-        kinds: dict[str, Kind] = {MONITOR: "monitor", STANDING: "rules", "OperatorInjection": "operator"}
+        kinds: dict[str, Kind] = {
+            MONITOR: "monitor",
+            STANDING: "rules",
+            "OperatorInjection": "operator",
+            "BudgetInjection": "budget",
+        }
         return kinds.get(self.source, "lesson")
 
 

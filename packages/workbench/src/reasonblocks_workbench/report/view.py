@@ -63,6 +63,7 @@ LEGEND: Mapping[Kind, str] = {
     "lesson": "lesson",
     "rules": "standing rules",
     "operator": "operator's note",
+    "budget": "what is left of the budget",
     "withheld": "withheld",
     "look": "second look",
     "stop": "stopped",
@@ -202,7 +203,7 @@ def told_count(page: RunPage) -> str:
     return f"{'text' if len(page.told) == 1 else 'texts'}: {', '.join(parts)}"
 
 
-_NOUNS = {"lesson": "lesson", "operator": "operator's note"}
+_NOUNS = {"lesson": "lesson", "operator": "operator's note", "budget": "budget line"}
 
 
 def unjudged(page: RunPage) -> str:

@@ -1,0 +1,104 @@
+"""Tells the agent what is left of its budget, and ends the run when that is used up.
+
+A limit ends the run exactly, so that what the agent was told is true. Calls are the steps of the run: the retries of
+one call are one, and auxiliary calls are none. Tokens are those that the framework has reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..types import Budget, Injection, Settings, TraceState
+
+REASON = "budget"
+"""The reason for which a run ends whose budget is used up."""
+ALIVE_STEPS = 8
+"""The number of newest steps none of which may be dead if the limit is to be extended."""
+LAST = "This is the last call: answer now, without calling a tool."
+DELIVER = "Use them to deliver the best result that you have, and say what is missing."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Left:
+    """What is left of one limit, this call included."""
+
+    unit: str
+    left: int
+    limit: int
+
+    @property
+    def share(self) -> float:
+        return self.left / self.limit
+
+    @property
+    def line(self) -> str:
+        return f"Budget: {self.left:,} of {self.limit:,} {self.unit} {'is' if self.left == 1 else 'are'} left."
+
+
+def is_used_up(state: TraceState, settings: Settings) -> bool:
+    """Return True if a limit is used up, so that the run must end before its next call."""
+    budget = settings.budget
+    if budget is None or not settings.ends_at_budget:
+        return False
+    return any(limit.left <= 0 for limit in _limits(state, budget))
+
+
+def tell_budget(state: TraceState, settings: Settings) -> tuple[TraceState, Injection | None]:
+    """Return the line for the next call, or None, and the state that has it told.
+
+    Each share of `tell_at` is told once, by the limit that is nearer to its end; near the end, the agent is told to
+    deliver. The limit of calls is extended then, before anything is said of a last call, so that it stays true.
+    """
+    budget = settings.budget
+    limits = [] if budget is None else _limits(state, budget)
+    if budget is None or any(limit.left <= 0 for limit in limits) or not limits:
+        return state, None
+    calls, nearest = _calls_left(state, budget), min(limits, key=lambda limit: limit.share)
+    told = min([share for share in budget.tell_at if nearest.share <= share], default=1.0)
+    is_new, text = told < state.budget_told, ""
+    if settings.ends_at_budget and not state.budget_landed and _is_near(nearest, calls, budget, told, is_new=is_new):
+        if _may_extend(state, budget):
+            state, text = _extended(state, budget)
+        else:
+            state = replace(state, budget_landed=True)
+            is_near = calls is not None and calls <= budget.land_at
+            text = f"{f'{calls:,} calls are left, this one included.' if is_near else nearest.line} {DELIVER}"
+    elif budget.every_call or (is_new and not state.budget_landed):
+        text = nearest.line
+    if settings.ends_at_budget and _calls_left(state, budget) == 1:
+        text = LAST
+    state = replace(state, budget_told=min(told, state.budget_told))
+    return state, Injection(source="BudgetInjection", text=text) if text else None
+
+
+def _is_near(nearest: _Left, calls: int | None, budget: Budget, told: float, *, is_new: bool) -> bool:
+    """Return True from `land_at` calls before the end on, and at the last share of a limit in another unit."""
+    if calls is not None and calls <= max(budget.land_at, 1):
+        return True
+    return nearest.unit != "calls" and is_new and budget.land_at > 0 and told == min(budget.tell_at, default=None)
+
+
+def _limits(state: TraceState, budget: Budget) -> list[_Left]:
+    """Return the limits of which is known what is left. Tokens that a framework does not report are not."""
+    found = []
+    if budget.calls is not None and (calls := _calls_left(state, budget)) is not None:
+        found.append(_Left(unit="calls", left=calls, limit=budget.calls + state.budget_extension))
+    if budget.tokens is not None and state.total_tokens:
+        found.append(_Left(unit="tokens", left=budget.tokens - state.total_tokens, limit=budget.tokens))
+    return found
+
+
+def _calls_left(state: TraceState, budget: Budget) -> int | None:
+    return None if budget.calls is None else budget.calls + state.budget_extension - state.steps_begun
+
+
+def _may_extend(state: TraceState, budget: Budget) -> bool:
+    """Return True if the limit was not extended yet, and none of the newest steps is dead."""
+    newest = state.account.letters[-ALIVE_STEPS:]
+    return budget.extend > 0 and state.budget_extension == 0 and newest == "." * ALIVE_STEPS
+
+
+def _extended(state: TraceState, budget: Budget) -> tuple[TraceState, str]:
+    extended = replace(state, budget_extension=budget.extend)
+    left = _calls_left(extended, budget)
+    return extended, f"Budget: extended once, by {budget.extend:,} calls. {left:,} calls are left, this one included."
