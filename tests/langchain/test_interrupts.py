@@ -159,16 +159,6 @@ def test_without_a_checkpointer_nobody_is_asked_and_the_run_goes_on(caplog: pyte
         agent(scripted(), asking()).invoke(QUESTION)
 
 
-def test_a_run_that_waits_is_taken_over_by_another_middleware() -> None:
-    saver, model = InMemorySaver(), scripted()
-    one, two = asking(), asking()
-    invoke(agent(model, one, checkpointer=saver), QUESTION)
-    invoke(agent(model, two, checkpointer=saver), ANSWER)
-    assert told(model) == [ASKED_BEFORE]
-    assert [entry.step for entry in two.step_log] == list(range(ASKED_BEFORE, CALLS + 1))
-    assert [mw.runs["run"].outcome for mw in (one, two)] == [None, "success"]
-
-
 def test_a_run_that_waits_goes_on_in_another_process(tmp_path: Path) -> None:
     database, mw = str(tmp_path / "agent.db"), asking()
     with SqliteSaver.from_conn_string(database) as saver:
