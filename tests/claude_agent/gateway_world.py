@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -19,14 +20,12 @@ from claude_agent_sdk import (
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.types import Usage
-from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_claude_agent import SteeredClaudeClient, Steering
 from reasonblocks_testing import Turn, tool_call
 from reasonblocks_testing.server import Answer, Asked, ScriptedServer
 
 TASK = "Fix the tests."
 OWN, STRONG = "claude-sonnet-5-5", "claude-opus-5-5"
-SPEAKS = [True, True, False, False, True]
-"""Of five calls: the rules, the first text, and the next one three steps later."""
 
 
 @tool("look", "Looks at a file", {"path": str})
@@ -87,6 +86,21 @@ async def ran(client: SteeredClaudeClient, prompt: str = TASK) -> ResultMessage:
 
 def client(rb: ReasonBlocks, given: ClaudeAgentOptions, **more: Any) -> SteeredClaudeClient:
     return SteeredClaudeClient(rb, given, mode="gateway", **more)
+
+
+def session(
+    answer: Answer, home: Path, rb: ReasonBlocks, prompts: Sequence[str] = (TASK,)
+) -> tuple[Steering, list[Asked]]:
+    """A session that has answered all prompts: what was steered, and the agent's requests."""
+
+    async def work(server: ScriptedServer) -> Steering:
+        async with client(rb, options(server, home)) as steered:
+            for prompt in prompts:
+                await ran(steered, prompt)
+        return steered.steering
+
+    with ScriptedServer(answer) as server:
+        return asyncio.run(work(server)), of_the_agent(server)
 
 
 def of_the_agent(server: ScriptedServer) -> list[Asked]:

@@ -13,10 +13,9 @@ from claude_agent_sdk import ClaudeAgentOptions, Transport
 from reasonblocks.exceptions import ConfigError, ExtraMissing
 from reasonblocks_claude_agent import SteeredClaudeClient, query
 from reasonblocks_testing import Turn, tool_call
-from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer
+from reasonblocks_testing.server import Asked, ScriptedServer
 from tests.claude_agent.gateway_world import (
     OWN,
-    SPEAKS,
     STRONG,
     TASK,
     client,
@@ -28,6 +27,7 @@ from tests.claude_agent.gateway_world import (
     of_the_agent,
     options,
     ran,
+    session,
     transcripts,
 )
 from tests.steered import steering
@@ -37,33 +37,6 @@ pytestmark = pytest.mark.skipif(not is_scrubbed(), reason="the environment names
 
 def is_summary(asked: Asked) -> bool:
     return any("detailed summary" in text for text in asked.texts[-3:])  # an older CLI says its budget after it
-
-
-def test_guidance_is_in_exactly_the_request_that_it_was_decided_for(tmp_path: Path) -> None:
-    async def work(server: ScriptedServer) -> None:
-        steered = client(steering(placement="system"), options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-
-    with ScriptedServer(in_turn(looks(4))) as server:
-        asyncio.run(work(server))
-        asked = of_the_agent(server)
-    assert ["[REASONBLOCKS]" in one.system for one in asked] == SPEAKS
-    assert guided(asked) == SPEAKS
-
-
-def test_tail_puts_guidance_at_the_end_of_the_last_user_message(tmp_path: Path) -> None:
-    async def work(server: ScriptedServer) -> None:
-        steered = client(steering(), options(server, tmp_path), placement="tail")
-        async with steered:
-            await ran(steered)
-
-    with ScriptedServer(in_turn(looks(4))) as server:
-        asyncio.run(work(server))
-        asked = of_the_agent(server)
-    users = [[message for message in one.body["messages"] if message["role"] == "user"][-1] for one in asked]
-    assert ["[REASONBLOCKS]" in str(user["content"][-1]) for user in users] == SPEAKS
-    assert not any("[REASONBLOCKS]" in str(one.body["system"]) for one in asked)
 
 
 def test_guidance_leaves_no_trace_in_the_transcript(tmp_path: Path) -> None:
@@ -77,33 +50,6 @@ def test_guidance_leaves_no_trace_in_the_transcript(tmp_path: Path) -> None:
     kept = transcripts(tmp_path)
     assert TASK in kept
     assert "REASONBLOCKS" not in kept
-
-
-def test_a_request_that_is_made_again_carries_its_guidance_again_and_is_one_step(tmp_path: Path) -> None:
-    failed: list[Asked] = []
-
-    def answer(asked: Asked) -> Turn:
-        if is_agents(asked) and asked.answers == 1 and not failed:
-            failed.append(asked)
-            raise ProviderError("try again", status=500)
-        return in_turn(looks(2))(asked)
-
-    async def work(server: ScriptedServer) -> list[tuple[int, int | None]]:
-        steered = client(steering(), options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-        return [(entry.attempts, entry.output_tokens) for entry in steered.steering.step_log]
-
-    with ScriptedServer(answer) as server:
-        log = asyncio.run(work(server))
-        asked = of_the_agent(server)
-    assert [(one.answers, said) for one, said in zip(asked, guided(asked))] == [
-        (0, True),
-        (1, True),
-        (1, True),
-        (2, False),
-    ]
-    assert log == [(1, 10), (2, 10), (1, 10)]
 
 
 def test_sessions_at_once_hear_their_own_guidance(tmp_path: Path) -> None:
@@ -126,16 +72,8 @@ def test_sessions_at_once_hear_their_own_guidance(tmp_path: Path) -> None:
 
 def test_a_routed_request_asks_the_mapped_model_without_anothers_thinking(tmp_path: Path) -> None:
     rb = steering(scorer=lambda step: 0.7, model_routing={"SLOW": STRONG})
-
-    async def work(server: ScriptedServer) -> list[tuple[str | None, str | None]]:
-        steered = client(rb, options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-        return [(entry.route, entry.model_id) for entry in steered.steering.step_log]
-
-    with ScriptedServer(in_turn(looks(6, reasoning="Hm."))) as server:
-        log = asyncio.run(work(server))
-        last = of_the_agent(server)[-1]
+    steered, asked = session(in_turn(looks(6, reasoning="Hm.")), tmp_path, rb)
+    log, last = [(entry.route, entry.model_id) for entry in steered.step_log], asked[-1]
     assert (last.model, log[-1]) == (STRONG, ("SLOW", STRONG))
     thoughts = [
         "thinking" in str(message["content"]) for message in last.body["messages"] if message["role"] == "assistant"
@@ -155,14 +93,8 @@ def test_a_subagents_requests_carry_its_own_guidance(tmp_path: Path) -> None:
             min(asked.answers, 1)
         ]
 
-    async def work(server: ScriptedServer) -> None:
-        steered = client(steering(placement="system"), options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-
-    with ScriptedServer(answer) as server:
-        asyncio.run(work(server))
-        asked = [one for one in of_the_agent(server) if "x-claude-code-agent-id" in one.headers]
+    _, requests = session(answer, tmp_path, steering(placement="system"))
+    asked = [one for one in requests if "x-claude-code-agent-id" in one.headers]
     assert [("Check before" in one.system, "Step 0 looked again" in one.system) for one in asked] == [
         (True, False),
         (False, True),
@@ -173,15 +105,7 @@ def test_a_summary_of_the_conversation_is_asked_without_guidance(tmp_path: Path)
     def answer(asked: Asked) -> Turn:
         return Turn(text="<summary>All</summary>") if is_summary(asked) else in_turn(looks(1))(asked)
 
-    async def work(server: ScriptedServer) -> None:
-        steered = client(steering(), options(server, tmp_path))
-        async with steered:
-            for prompt in (TASK, "/compact", "Once more."):
-                await ran(steered, prompt)
-
-    with ScriptedServer(answer) as server:
-        asyncio.run(work(server))
-        asked = of_the_agent(server)
+    _, asked = session(answer, tmp_path, steering(), (TASK, "/compact", "Once more."))
     assert [(is_summary(one), said) for one, said in zip(asked, guided(asked))] == [
         (False, True),
         (False, True),
