@@ -93,7 +93,6 @@ def test_a_terminal_without_unicode_gets_escapes(write: Write) -> None:
 
 IMPORTED = """
 import json, sys
-from tests.workbench.cli.conftest import Write
 from reasonblocks_workbench.cli import main
 for argv in json.loads(sys.argv[1]):
     main(argv)
