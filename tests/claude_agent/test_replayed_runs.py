@@ -24,7 +24,7 @@ from tests.claude_agent.replay import (
     text,
     turn,
 )
-from tests.claude_agent.world import ask
+from tests.claude_agent.world import ask, outcomes
 from tests.second_message import Heard
 from tests.steered import steering
 
@@ -45,10 +45,6 @@ def played(cli: Replay, prompts: int = 1, **options: Any) -> Steering:
         return client.steering
 
     return asyncio.run(run())
-
-
-def outcomes(steered: Steering) -> dict[str, str | None]:
-    return {run_id: view.outcome for run_id, view in steered.runs.items()}
 
 
 def test_guidance_is_what_the_hook_before_the_request_answers() -> None:

@@ -25,6 +25,7 @@ from tests.claude_agent.world import (
     look,
     looks,
     one_run,
+    outcomes,
     place,
     result_in,
     session,
@@ -37,13 +38,9 @@ __all__ = ["cli"]
 pytestmark = pytest.mark.usefixtures("cli")
 
 
-def outcomes(client: SteeredClaudeClient) -> dict[str, str | None]:
-    return {run_id: view.outcome for run_id, view in client.steering.runs.items()}
-
-
 def test_a_run_that_needs_too_many_turns_has_failed() -> None:
     with place(in_turn(*looks(5))) as here:
-        assert outcomes(one_run(here, steering(), max_turns=2)) == {"run": "failure: error_max_turns"}
+        assert outcomes(one_run(here, steering(), max_turns=2).steering) == {"run": "failure: error_max_turns"}
 
 
 def test_the_prompt_after_an_interruption_goes_on_with_the_run() -> None:
@@ -59,12 +56,12 @@ def test_the_prompt_after_an_interruption_goes_on_with_the_run() -> None:
                 async for message in client.receive_response():
                     if isinstance(message, AssistantMessage) and isinstance(message.content[0], ToolUseBlock):
                         await client.interrupt()
-                then = outcomes(client)
+                then = outcomes(client.steering)
                 await ask(client, "Go on.")
             return then, client
 
         then, client = in_time(run())
-        assert (then, outcomes(client)) == ({"run": None}, {"run": "success"})
+        assert (then, outcomes(client.steering)) == ({"run": None}, {"run": "success"})
         assert [entry.thought_preview for entry in client.steering.step_log] == ["", "I look a 0. time."]
 
 
@@ -117,7 +114,7 @@ def test_a_request_that_was_interrupted_is_asked_anew_and_told_once() -> None:
             return client
 
         client = in_time(run())
-        assert outcomes(client) == {"run": "success"}
+        assert outcomes(client.steering) == {"run": "success"}
         assert [len(told(asked)) for asked in here.asked()] == [1, 2, 2]
     assert [entry.step for entry in client.steering.step_log] == [0, 1]
 

@@ -9,7 +9,6 @@ import pytest
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 
@@ -20,7 +19,7 @@ from reasonblocks_langchain.steering_middleware import NO_CONFIG
 from reasonblocks_testing import RecordingSink, Turn, tool_call
 from reasonblocks_testing.server import ScriptedServer
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
-from tests.langchain.world import QUESTION, Way, agent, looks, scripted, thread, three_ways
+from tests.langchain.world import QUESTION, Way, agent, handing_over, looks, scripted, thread, three_ways
 from tests.steered import steering
 
 CALLS = 4
@@ -164,13 +163,8 @@ def test_a_stopped_agent_within_a_tool_answers_its_caller() -> None:
     inner = middleware(stopping(), run_id="inner")
     child = agent(scripted(CALLS), inner)
 
-    @tool
-    def delegate(task: str) -> str:
-        """Hands a task over."""
-        return str(child.invoke({"messages": [("user", task)]})["messages"][-1].text)
-
     model = ScriptedModel(script=by_position(calls("delegate", "Yours.", id="d", task="look"), "Done."))
-    result = mw.watch(agent(model, mw, tools=(delegate,))).invoke(QUESTION)
+    result = mw.watch(agent(model, mw, tools=(handing_over(child),))).invoke(QUESTION)
     assert [message.text for message in result["messages"][-2:]] == [ENOUGH, "Done."]
     assert (mw.runs["outer"].outcome, inner.runs["inner"].outcome) == ("success", "stopped: enough")
 

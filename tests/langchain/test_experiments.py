@@ -7,7 +7,7 @@ import pytest
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, scripted
+from tests.langchain.world import QUESTION, agent, handing_over, scripted
 from tests.steered import steering
 
 ARMS = [("d", "on", "steer"), ("a", "off", "observe")]
@@ -30,13 +30,9 @@ def test_an_agent_in_a_tool_is_in_the_arm_of_its_caller(unit: str, arm: str, mod
     inside = middleware(rb, agent_name="inner")
     inner = agent(scripted(2), inside)
 
-    def delegate(question: str) -> str:
-        """Asks another agent."""
-        return str(inner.invoke({"messages": [("user", question)]})["messages"][-1].text)
-
-    turns = by_position(calls("delegate", "I ask.", question="What is in it?"), "Done.")
+    turns = by_position(calls("delegate", "I ask.", task="What is in it?"), "Done.")
     with middleware(rb, agent_name="outer", experiment_id="lessons", unit_id=unit) as outside:
-        agent(ScriptedModel(script=turns), outside, tools=(delegate,)).invoke(QUESTION)
+        agent(ScriptedModel(script=turns), outside, tools=(handing_over(inner),)).invoke(QUESTION)
     (outer,), (within,) = outside.runs.values(), inside.runs.values()
     assert within.run.parent_run_id == outer.run_id
     assert [view.run.mode for view in (outer, within)] == [mode, mode]

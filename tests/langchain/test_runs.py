@@ -18,7 +18,7 @@ from reasonblocks.types import FSMState
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from reasonblocks_testing import ScriptedStore
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
-from tests.langchain.world import QUESTION, agent, looks, scripted, thread
+from tests.langchain.world import QUESTION, agent, handing_over, looks, scripted, thread
 from tests.steered import steering
 
 
@@ -87,13 +87,8 @@ def test_an_agent_without_a_name_does_not_take_that_of_the_watched_agent_whose_t
     mw = middleware(steering())
     child = agent(scripted(1), mw)
 
-    def delegate(task: str) -> str:
-        """Hands a task over."""
-        child.invoke(QUESTION)
-        return "done"
-
     model = ScriptedModel(script=by_position(calls("delegate", "Yours.", id="d", task="look"), "Done."))
-    mw.watch(agent(model, mw, tools=(delegate,), name="fixer")).invoke(QUESTION)
+    mw.watch(agent(model, mw, tools=(handing_over(child),), name="fixer")).invoke(QUESTION)
     assert [run.run.agent_name for run in mw.runs.values()] == ["fixer", ""]
 
 

@@ -21,7 +21,7 @@ from reasonblocks_testing.server import ScriptedServer
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
 from tests.langchain.scripted import Turn as Said
 from tests.langchain.test_control import Ends
-from tests.langchain.world import QUESTION, Way, agent, thread, three_ways
+from tests.langchain.world import QUESTION, Way, agent, handing_over, thread, three_ways
 
 CLAIM = "All tests pass, done."
 DOUBT = "The newest check, 1 step before this answer, failed"
@@ -185,14 +185,9 @@ def test_an_agent_within_a_tool_looks_again_for_itself() -> None:
     inner = steered()
     child = built(scripted(), inner)
 
-    @tool
-    def delegate(task: str) -> str:
-        """Hands a task over."""
-        return str(child.invoke({"messages": [("user", task)]})["messages"][-1].text)
-
     mw = middleware(client(), run_id="outer")
     model = scripted(calls("delegate", "Yours.", id="d", task="fix"), "It could not be fixed.")
-    result = mw.watch(built(model, mw, tools=(delegate,))).invoke(QUESTION)
+    result = mw.watch(built(model, mw, tools=(handing_over(child),))).invoke(QUESTION)
     assert [message.text for message in result["messages"][-2:]] == [AGAIN, "It could not be fixed."]
     assert (len(mw.step_log), len(inner.step_log)) == (2, 4)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.tools import tool
 
 from tests.langchain.scripted import ScriptedModel, by_position, calls
 
@@ -39,6 +40,17 @@ def scripted(count: int = 3, **options: Any) -> ScriptedModel:
 def agent(model: ScriptedModel, *middleware: Any, tools: Sequence[Any] = (look,), **options: Any) -> Any:
     given: dict[str, Any] = {"system_prompt": "You fix bugs.", **options}
     return create_agent(model, tools=list(tools), middleware=list(middleware), **given)
+
+
+def handing_over(child: Any) -> Any:
+    """A tool `delegate` by which an agent gives another one a task."""
+
+    @tool
+    def delegate(task: str) -> str:
+        """Hands a task over."""
+        return str(child.invoke({"messages": [("user", task)]})["messages"][-1].text)
+
+    return delegate
 
 
 def thread(name: str = "t") -> dict[str, Any]:
