@@ -9,10 +9,20 @@ from typing import Any
 from reasonblocks.types import ETrace, Evaluation, Pattern
 from reasonblocks_testing import ScriptedEvaluator, ScriptedReasonBlocks, ScriptedStore
 
-__all__ = ["RULE", "speaking", "steering", "unguided"]
+__all__ = ["RULE", "Hostile", "speaking", "steering", "unguided"]
 
 RULE = Pattern(id="rule", tier="e3", fields={"instruction": "Check before you say that it is done."})
 MAX_STEPS = 400
+
+
+class Hostile:
+    """A mapped model that raises whatever is asked of it."""
+
+    def _raises(self, *given: object) -> Any:
+        raise LookupError("hostile")
+
+    __class__ = property(_raises)
+    __eq__ = __hash__ = __repr__ = __str__ = __bool__ = __len__ = __getattr__ = __call__ = _raises
 
 
 def unguided(text: str) -> str:

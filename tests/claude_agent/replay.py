@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -182,9 +182,3 @@ def interrupted(where: str = "aborted_tools") -> Line:
 def turn(looks: int = 2, prompt: str = "Fix the failing tests.", who: str = "") -> list[Move]:
     """A whole run: it looks so many times."""
     return [*prompted(prompt), *(move for at in range(looks) for move in looked(at, who)), *done(f"{who}It is done.")]
-
-
-def with_part(moves: Sequence[Move], at: Callable[[Move], bool], part: Sequence[Move]) -> list[Move]:
-    """The moves, with others before the first one of a kind."""
-    place = next(index for index, move in enumerate(moves) if at(move))
-    return [*moves[:place], *part, *moves[place:]]

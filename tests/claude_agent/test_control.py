@@ -1,4 +1,4 @@
-"""The controls in a session of the real CLI: observing it, ending it, and changing its texts."""
+"""The controls in a session of the real CLI: observing it, and ending it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from claude_agent_sdk import ClaudeSDKClient, Message
 
-from reasonblocks.exceptions import ConfigError
-from reasonblocks.types import Injection
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering, claude_hooks, query
 from reasonblocks_claude_agent._client import Mode
 from reasonblocks_testing import Turn
@@ -114,12 +112,6 @@ def test_a_querys_mode_goes_before_the_clients(mode: Mode) -> None:
     with place(in_turn(*looks(1))) as here:
         in_time(everything(query(rb, prompt=TASK, options=here.options(), mode=mode)))
         assert [len(told(asked)) for asked in here.asked()] == ([0, 0] if mode == "observe" else [1, 2])
-
-
-def test_an_unknown_mode_is_refused() -> None:
-    wrong: Any = "watch"
-    with pytest.raises(ConfigError, match="'watch'"):
-        SteeredClaudeClient(steering(), mode=wrong)
 
 
 # ------------------------------------------------------------ ending a run
@@ -241,19 +233,3 @@ def test_the_prompt_after_an_interruption_begins_another_run_if_the_first_is_sto
         steered = in_time(run()).steering
     assert outcomes(steered) == {"run": "stopped: enough", "run.2": "success"}
     assert steered.runs["run.2"].run.task == "Do something else."
-
-
-# ------------------------------------------------------------ changing a text
-
-
-@both_modes
-def test_texts_are_told_as_the_user_leaves_them(mode: Mode) -> None:
-    def left(injection: Injection, run: Any) -> str | None:
-        return None if injection.source == "E3Injection" else "Look elsewhere."
-
-    with place(in_turn(*looks(2))) as here:
-        log = run_in(here, steering(on_injection=left), mode).step_log
-        heard = [" ".join(text for text in asked.texts if "[REASONBLOCKS]" in text) for asked in here.asked()]
-    assert ["Look elsewhere." in text for text in heard] == [False, True, mode == "hooks"]
-    assert not any("Check before" in text or "looked again" in text for text in heard)
-    assert [entry.intervention_texts for entry in log] == [(), ("Look elsewhere.",), ()]

@@ -3,185 +3,120 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, Transport
 
+from reasonblocks import ReasonBlocks
 from reasonblocks.exceptions import ConfigError, ExtraMissing
 from reasonblocks_claude_agent import SteeredClaudeClient, query
-from reasonblocks_testing import Turn, tool_call
-from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer
-from tests.claude_agent.gateway_world import (
-    OWN,
-    SPEAKS,
-    STRONG,
+from reasonblocks_testing import Turn
+from reasonblocks_testing.server import Asked
+from tests.claude_agent.test_subagents import asking
+from tests.claude_agent.world import (
+    AGENT,
+    INSIDE,
     TASK,
-    client,
-    guided,
+    ask,
+    both_modes,
+    by_opening,
+    cli,
+    everything,
+    in_time,
     in_turn,
-    is_agents,
-    is_scrubbed,
+    look,
     looks,
-    of_the_agent,
-    options,
-    ran,
-    transcripts,
+    place,
+    result_in,
+    run_in,
 )
 from tests.steered import steering
 
-pytestmark = pytest.mark.skipif(not is_scrubbed(), reason="the environment names a provider that is not on loopback")
+__all__ = ["cli"]
+with_cli = pytest.mark.usefixtures("cli")
+OWN, STRONG = "claude-sonnet-5-5", "claude-opus-5-5"
+
+
+def gated(rb: ReasonBlocks, given: ClaudeAgentOptions) -> SteeredClaudeClient:
+    return SteeredClaudeClient(rb, given, mode="gateway")
+
+
+def guided(requests: Sequence[Asked]) -> list[bool]:
+    return ["[REASONBLOCKS]" in json.dumps(asked.body) for asked in requests]
 
 
 def is_summary(asked: Asked) -> bool:
     return any("detailed summary" in text for text in asked.texts[-3:])  # an older CLI says its budget after it
 
 
-def test_guidance_is_in_exactly_the_request_that_it_was_decided_for(tmp_path: Path) -> None:
-    async def work(server: ScriptedServer) -> None:
-        steered = client(steering(placement="system"), options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-
-    with ScriptedServer(in_turn(looks(4))) as server:
-        asyncio.run(work(server))
-        asked = of_the_agent(server)
-    assert ["[REASONBLOCKS]" in one.system for one in asked] == SPEAKS
-    assert guided(asked) == SPEAKS
-
-
-def test_tail_puts_guidance_at_the_end_of_the_last_user_message(tmp_path: Path) -> None:
-    async def work(server: ScriptedServer) -> None:
-        steered = client(steering(), options(server, tmp_path), placement="tail")
-        async with steered:
-            await ran(steered)
-
-    with ScriptedServer(in_turn(looks(4))) as server:
-        asyncio.run(work(server))
-        asked = of_the_agent(server)
-    users = [[message for message in one.body["messages"] if message["role"] == "user"][-1] for one in asked]
-    assert ["[REASONBLOCKS]" in str(user["content"][-1]) for user in users] == SPEAKS
-    assert not any("[REASONBLOCKS]" in str(one.body["system"]) for one in asked)
-
-
-def test_guidance_leaves_no_trace_in_the_transcript(tmp_path: Path) -> None:
-    async def work(server: ScriptedServer) -> None:
-        async for _ in query(steering(), prompt=TASK, options=options(server, tmp_path), mode="gateway"):
-            pass
-
-    with ScriptedServer(in_turn(looks(2))) as server:
-        asyncio.run(work(server))
-        assert any(guided(server.requests))
-    kept = transcripts(tmp_path)
+@with_cli
+def test_guidance_leaves_no_trace_in_the_transcript(scrubbed: Path) -> None:
+    with place(in_turn(*looks(2))) as here:
+        asked = query(steering(), prompt=TASK, options=here.options(), mode="gateway")
+        result = result_in(in_time(everything(asked)))
+        assert any(guided(here.asked()))
+    (file,) = (scrubbed / ".claude" / "projects").rglob(f"{result.session_id}.jsonl")
+    kept = file.read_text()
     assert TASK in kept
     assert "REASONBLOCKS" not in kept
 
 
-def test_a_request_that_is_made_again_carries_its_guidance_again_and_is_one_step(tmp_path: Path) -> None:
-    failed: list[Asked] = []
+@with_cli
+def test_sessions_at_once_hear_their_own_guidance() -> None:
+    with place(in_turn(*looks(2))) as here:
 
-    def answer(asked: Asked) -> Turn:
-        if is_agents(asked) and asked.answers == 1 and not failed:
-            failed.append(asked)
-            raise ProviderError("try again", status=500)
-        return in_turn(looks(2))(asked)
+        async def one(mark: str) -> None:
+            async with gated(steering(f" {mark}", placement="system"), here.options()) as client:
+                await ask(client, f"Task {mark}")
 
-    async def work(server: ScriptedServer) -> list[tuple[int, int | None]]:
-        steered = client(steering(), options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-        return [(entry.attempts, entry.output_tokens) for entry in steered.steering.step_log]
+        async def both() -> None:
+            await asyncio.gather(one("north"), one("south"))
 
-    with ScriptedServer(answer) as server:
-        log = asyncio.run(work(server))
-        asked = of_the_agent(server)
-    assert [(one.answers, said) for one, said in zip(asked, guided(asked))] == [
-        (0, True),
-        (1, True),
-        (1, True),
-        (2, False),
-    ]
-    assert log == [(1, 10), (2, 10), (1, 10)]
-
-
-def test_sessions_at_once_hear_their_own_guidance(tmp_path: Path) -> None:
-    async def one(server: ScriptedServer, mark: str) -> None:
-        home = tmp_path / mark
-        home.mkdir()
-        steered = client(steering(f" {mark}", placement="system"), options(server, home))
-        async with steered:
-            await ran(steered, f"Task {mark}")
-
-    async def work(server: ScriptedServer) -> None:
-        await asyncio.gather(one(server, "north"), one(server, "south"))
-
-    with ScriptedServer(in_turn(looks(2))) as server:
-        asyncio.run(work(server))
-        asked = of_the_agent(server)
+        in_time(both())
+        asked = here.asked("Task ")
     told = {("north" in str(one.texts), "north" in one.system, "south" in one.system) for one in asked}
     assert told == {(True, True, False), (True, False, False), (False, False, True), (False, False, False)}
 
 
-def test_a_routed_request_asks_the_mapped_model_without_anothers_thinking(tmp_path: Path) -> None:
+@with_cli
+def test_a_routed_request_asks_the_mapped_model_without_anothers_thinking() -> None:
     rb = steering(scorer=lambda step: 0.7, model_routing={"SLOW": STRONG})
-
-    async def work(server: ScriptedServer) -> list[tuple[str | None, str | None]]:
-        steered = client(rb, options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-        return [(entry.route, entry.model_id) for entry in steered.steering.step_log]
-
-    with ScriptedServer(in_turn(looks(6, reasoning="Hm."))) as server:
-        log = asyncio.run(work(server))
-        last = of_the_agent(server)[-1]
-    assert (last.model, log[-1]) == (STRONG, ("SLOW", STRONG))
+    with place(in_turn(*(look(at, reasoning="Hm.") for at in range(6)), Turn(text="It is done."))) as here:
+        log = run_in(here, rb, "gateway", model=OWN).step_log
+        last = here.asked()[-1]
+    assert (last.model, log[-1].route, log[-1].model_id) == (STRONG, "SLOW", STRONG)
     thoughts = [
         "thinking" in str(message["content"]) for message in last.body["messages"] if message["role"] == "assistant"
     ]
     assert thoughts == [False] * 5 + [True]
-    assert log[0] == (None, OWN)
+    assert (log[0].route, log[0].model_id) == (None, OWN)
 
 
-def test_a_subagents_requests_carry_its_own_guidance(tmp_path: Path) -> None:
-    def answer(asked: Asked) -> Turn:
-        if not is_agents(asked):
-            return Turn(text="ok")
-        if "x-claude-code-agent-id" in asked.headers:
-            return looks(1)[asked.answers]
-        task = {"description": "d", "prompt": "Look.", "subagent_type": "looker", "run_in_background": False}
-        return [Turn(text="I delegate.", tool_calls=(tool_call("toolu_d", "Task", task),)), Turn(text="Done.")][
-            min(asked.answers, 1)
-        ]
-
-    async def work(server: ScriptedServer) -> None:
-        steered = client(steering(placement="system"), options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-
-    with ScriptedServer(answer) as server:
-        asyncio.run(work(server))
-        asked = [one for one in of_the_agent(server) if "x-claude-code-agent-id" in one.headers]
+@with_cli
+def test_a_subagents_requests_carry_its_own_guidance() -> None:
+    outer = in_turn(asking(background=False), Turn(text="It is done."))
+    with place(by_opening({INSIDE: in_turn(*looks(1, "inner "))}, outer)) as here:
+        run_in(here, steering(placement="system"), "gateway", **AGENT)
+        asked = here.asked(INSIDE)
     assert [("Check before" in one.system, "Step 0 looked again" in one.system) for one in asked] == [
         (True, False),
         (False, True),
     ]
 
 
-def test_a_summary_of_the_conversation_is_asked_without_guidance(tmp_path: Path) -> None:
+@with_cli
+def test_a_summary_of_the_conversation_is_asked_without_guidance() -> None:
     def answer(asked: Asked) -> Turn:
-        return Turn(text="<summary>All</summary>") if is_summary(asked) else in_turn(looks(1))(asked)
+        return Turn(text="<summary>All</summary>") if is_summary(asked) else looks(1)[min(asked.answers, 1)]
 
-    async def work(server: ScriptedServer) -> None:
-        steered = client(steering(), options(server, tmp_path))
-        async with steered:
-            for prompt in (TASK, "/compact", "Once more."):
-                await ran(steered, prompt)
-
-    with ScriptedServer(answer) as server:
-        asyncio.run(work(server))
-        asked = of_the_agent(server)
+    with place(answer) as here:
+        run_in(here, steering(), "gateway", (TASK, "/compact", "Once more."))
+        asked = [one for one in here.server.requests if one.body.get("tools") and one.stream]
     assert [(is_summary(one), said) for one, said in zip(asked, guided(asked))] == [
         (False, True),
         (False, True),
@@ -190,46 +125,45 @@ def test_a_summary_of_the_conversation_is_asked_without_guidance(tmp_path: Path)
     ]
 
 
-@pytest.mark.parametrize("mode", ["hooks", "gateway"])
-def test_a_provider_that_is_gone_is_an_error_of_the_connection(tmp_path: Path, mode: Any) -> None:
-    async def work(given: ClaudeAgentOptions) -> tuple[bool, str, str | None]:
-        steered = SteeredClaudeClient(steering(), given, mode=mode)
-        async with steered:
-            result = await ran(steered)
-        return result.is_error, str(result.result), next(iter(steered.steering.runs.values())).outcome
+@with_cli
+@both_modes
+def test_a_provider_that_is_gone_is_an_error_of_the_connection(mode: Any) -> None:
+    async def work(given: ClaudeAgentOptions) -> tuple[bool, list[str], str | None]:
+        async with SteeredClaudeClient(steering(), given, mode=mode, run_id="run") as client:
+            result = result_in(await ask(client))
+        return result.is_error, str(result.result).split()[:3], client.steering.runs["run"].outcome
 
-    with ScriptedServer(in_turn(looks(1))) as server:
-        given = options(server, tmp_path, CLAUDE_CODE_MAX_RETRIES="1")
-    failed, said, outcome = asyncio.run(work(given))
-    assert (failed, said.partition(" (")[0].split()[:3], outcome) == (
-        True,
-        ["API", "Error:", "Connection"],
-        "failure: server_error",
-    )
+    with place(in_turn(*looks(1))) as here:
+        here.env["CLAUDE_CODE_MAX_RETRIES"] = "1"
+        given = here.options()
+    failed, said, outcome = in_time(work(given))
+    assert (failed, said, outcome) == (True, ["API", "Error:", "Connection"], "failure: server_error")
 
 
-def test_a_closed_session_leaves_no_task_and_no_listener(tmp_path: Path) -> None:
-    async def work(server: ScriptedServer) -> tuple[int, str]:
-        before = asyncio.all_tasks()
-        steered = client(steering(), options(server, tmp_path))
-        async with steered:
-            await ran(steered)
-            url = steered.options.env["ANTHROPIC_BASE_URL"]
-        return len(asyncio.all_tasks() - before), url
+@with_cli
+def test_a_closed_session_leaves_no_task_and_no_listener() -> None:
+    with place(in_turn(*looks(1))) as here:
 
-    with ScriptedServer(in_turn(looks(1))) as server:
-        left, url = asyncio.run(work(server))
+        async def work() -> tuple[int, str]:
+            before = asyncio.all_tasks()
+            async with gated(steering(), here.options()) as client:
+                await ask(client)
+                url = client.options.env["ANTHROPIC_BASE_URL"]
+            return len(asyncio.all_tasks() - before), url
+
+        left, url = in_time(work())
     assert left == 0
     with pytest.raises(ConnectionRefusedError):
         asyncio.run(asyncio.open_connection("127.0.0.1", int(url.split(":")[2].split("/")[0])))
 
 
+@with_cli
 def test_a_session_whose_gateway_cannot_open_goes_on_unsteered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REASONBLOCKS_STRICT", raising=False)
     nowhere = {"ANTHROPIC_BASE_URL": "https://127.0.0.1:9", "NODE_EXTRA_CA_CERTS": str(tmp_path / "missing")}
 
     async def work() -> str:
-        steered = client(steering(strict=False), ClaudeAgentOptions(cwd=tmp_path, env=nowhere))
+        steered = gated(steering(strict=False), ClaudeAgentOptions(cwd=tmp_path, env=nowhere))
         async with steered:
             return steered.options.env["ANTHROPIC_BASE_URL"]
         return ""
@@ -239,7 +173,7 @@ def test_a_session_whose_gateway_cannot_open_goes_on_unsteered(tmp_path: Path, m
 
 def test_a_provider_elsewhere_is_refused_where_the_client_is_made() -> None:
     with pytest.raises(ConfigError, match="CLAUDE_CODE_USE_BEDROCK"):
-        client(steering(), ClaudeAgentOptions(env={"CLAUDE_CODE_USE_BEDROCK": "1"}))
+        gated(steering(), ClaudeAgentOptions(env={"CLAUDE_CODE_USE_BEDROCK": "1"}))
 
 
 @pytest.mark.parametrize("module", ["aiohttp", "certifi"])
@@ -248,7 +182,7 @@ def test_without_its_extra_a_gateway_is_refused_where_the_client_is_made(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ExtraMissing, match=rf"needs {module}: pip install 'aiohttp>=3.10,<4' certifi$"):
-        client(steering(), ClaudeAgentOptions())
+        gated(steering(), ClaudeAgentOptions())
 
 
 def test_an_unknown_mode_is_refused() -> None:

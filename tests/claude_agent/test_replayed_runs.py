@@ -24,7 +24,7 @@ from tests.claude_agent.replay import (
     text,
     turn,
 )
-from tests.claude_agent.world import ask
+from tests.claude_agent.world import ask, outcomes
 from tests.second_message import Heard
 from tests.steered import steering
 
@@ -45,10 +45,6 @@ def played(cli: Replay, prompts: int = 1, **options: Any) -> Steering:
         return client.steering
 
     return asyncio.run(run())
-
-
-def outcomes(steered: Steering) -> dict[str, str | None]:
-    return {run_id: view.outcome for run_id, view in steered.runs.items()}
 
 
 def test_guidance_is_what_the_hook_before_the_request_answers() -> None:
@@ -90,14 +86,10 @@ def test_a_prompt_that_was_sent_early_begins_a_run_of_its_own() -> None:
     assert outcomes(asyncio.run(both())) == {"run": "success", "run.2": "success"}
 
 
-def test_a_failed_result_is_a_failed_run() -> None:
-    cli = Replay([*prompted(), *looked(0), result("error_max_turns", is_error=True)])
-    assert outcomes(played(cli)) == {"run": "failure: error_max_turns"}
-
-
-def test_a_call_that_was_announced_and_never_made_is_logged_as_such() -> None:
-    cli = Replay([*prompted(), *looked(0), result("error_max_turns", is_error=True)])
-    assert [entry.error for entry in played(cli).step_log] == [None, "not called"]
+def test_a_failed_result_is_a_failed_run_and_the_call_that_it_prevented_is_logged_as_not_made() -> None:
+    steered = played(Replay([*prompted(), *looked(0), result("error_max_turns", is_error=True)]))
+    assert outcomes(steered) == {"run": "failure: error_max_turns"}
+    assert [entry.error for entry in steered.step_log] == [None, "not called"]
 
 
 def test_the_model_is_switched_in_mid_run_and_the_next_run_begins_with_the_agents_own() -> None:

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from claude_agent_sdk import ToolResultBlock, UserMessage
 
-from reasonblocks.types import Step
-from reasonblocks_testing import Turn
-from tests.claude_agent.world import ask, cli, in_time, in_turn, look, looks, one_run, place, session
+from tests.claude_agent.world import ask, cli, in_time, in_turn, looks, one_run, place, session
 from tests.claude_agent.world import told as told_in
 from tests.steered import steering
 
@@ -47,24 +45,6 @@ def test_the_transcript_has_each_guidance_once(scrubbed: Path) -> None:
         if json.loads(line)["type"] == "attachment" and "REASONBLOCKS" in line
     ]
     assert [("Check before" in line, "Step 0" in line) for line in told] == [(True, False), (False, True)]
-
-
-def test_parallel_tools_are_one_step() -> None:
-    with place(in_turn(look(0, 1, 2), Turn(text="It is done."))) as here:
-        log = one_run(here, steering()).steering.step_log
-    assert [entry.tool_calls for entry in log] == [("look",) * 3, ()]
-
-
-def test_a_tool_that_fails_failed() -> None:
-    seen: list[Step] = []
-
-    def scorer(step: Step) -> float:
-        seen.append(step)
-        return 0.4
-
-    with place(in_turn(look(-1), look(1), Turn(text="It is done."))) as here:
-        one_run(here, steering(scorer=scorer))
-    assert [[result.is_error for result in step.tool_results] for step in seen] == [[True], [None], []]
 
 
 def test_a_tool_that_the_user_denies_is_a_result_and_the_run_goes_on() -> None:

@@ -15,8 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from reasonblocks_langchain import middleware
-from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.langchain.world import QUESTION, agent, scripted, thread
 from tests.steered import steering
 
 CALLS = 4
@@ -26,7 +25,7 @@ def run_part(database: str, part: int) -> None:
     mw = middleware(steering(), run_id="run")
     human = HumanInTheLoopMiddleware(interrupt_on={"look": True})
     with SqliteSaver.from_conn_string(database) as saver:
-        steered = agent(ScriptedModel(script=by_position(*looks(CALLS))), human, mw, checkpointer=saver)
+        steered = agent(scripted(CALLS), human, mw, checkpointer=saver)
         given: Any = QUESTION if part == 0 else Command(resume={"decisions": [{"type": "approve"}]})
         steered.invoke(given, thread())
     run = next(iter(mw.runs.values()))

@@ -19,7 +19,7 @@ from reasonblocks.session import snapshot
 from reasonblocks.types import JSON, RunInfo, Step
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.langchain.world import QUESTION, agent, looks, scripted, thread
 
 TURNS = 3
 PAST_64_BITS = 2**64
@@ -75,7 +75,7 @@ SAVERS = pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_a_memory_that_no_checkpointer_takes_never_ends_the_agents_run(kind: str, tmp_path: Path, memory: Any) -> None:
     mw = middleware(ReasonBlocks(monitors=[Hoarder(memory)], strict=False))
     with saver(kind, tmp_path) as checkpointer:
-        steered = agent(ScriptedModel(script=by_position(*looks(TURNS))), mw, checkpointer=checkpointer)
+        steered = agent(scripted(TURNS), mw, checkpointer=checkpointer)
         result = steered.invoke(QUESTION, thread())
     assert result["messages"][-1].content == "All seen."
     assert mw.trace.state.memories.get("hoarder") is None
@@ -87,7 +87,7 @@ def test_a_memory_that_is_json_comes_back_from_the_checkpoint_as_it_was(kind: st
     memory = {"least": -(2**63), "most": 2**63 - 1, "ratio": 0.1, "text": "żółć 🙂", "none": None, "deep": nested(30)}
     mw = middleware(ReasonBlocks(monitors=[Hoarder(memory)]))
     with saver(kind, tmp_path) as checkpointer:
-        steered = agent(ScriptedModel(script=by_position(*looks(TURNS))), mw, checkpointer=checkpointer)
+        steered = agent(scripted(TURNS), mw, checkpointer=checkpointer)
         steered.invoke(QUESTION, thread())
         ((_, carried),) = steered.checkpointer.get_tuple(thread()).checkpoint["channel_values"]["reasonblocks"].items()
     assert carried["snapshot"]["memories"]["hoarder"] == memory
@@ -100,7 +100,7 @@ def test_a_token_budget_that_no_checkpointer_takes_is_refused_where_it_is_given(
 
 def test_the_largest_token_budget_is_kept_in_a_checkpoint() -> None:
     mw = middleware(ReasonBlocks(token_budget=2**63 - 1))
-    steered = agent(ScriptedModel(script=by_position(*looks(TURNS))), mw, checkpointer=InMemorySaver())
+    steered = agent(scripted(TURNS), mw, checkpointer=InMemorySaver())
     steered.invoke(QUESTION, thread())
     assert mw.trace.state.token_budget == 2**63 - 1
 

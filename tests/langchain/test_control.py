@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
 from typing import Any, get_type_hints
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 
-from reasonblocks.adapters import RunView
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.types import Injection
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from reasonblocks_langchain.steering_middleware import NO_CONFIG
 from reasonblocks_testing import RecordingSink, Turn, tool_call
 from reasonblocks_testing.server import ScriptedServer
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
-from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.langchain.world import QUESTION, Way, agent, handing_over, looks, scripted, thread, three_ways
 from tests.steered import steering
 
 CALLS = 4
 ENOUGH = "Stopped by ReasonBlocks: enough"
-Invoke = Callable[..., Any]
-
-
-def invoke(steered: Any, given: Any = QUESTION, config: Any = None) -> Any:
-    return steered.invoke(given, config)
-
-
-def ainvoke(steered: Any, given: Any = QUESTION, config: Any = None) -> Any:
-    return asyncio.run(steered.ainvoke(given, config))
-
-
-def stream(steered: Any, given: Any = QUESTION, config: Any = None) -> Any:
-    return list(steered.stream(given, config, stream_mode="values"))[-1]
-
-
-WAYS = pytest.mark.parametrize("way", [invoke, ainvoke, stream])
-
-
-def scripted(count: int = CALLS, **options: Any) -> ScriptedModel:
-    return ScriptedModel(script=by_position(*looks(count)), **options)
 
 
 class Ends(AgentMiddleware[Any, Any, Any]):
@@ -92,14 +67,14 @@ class Requests(AgentMiddleware[Any, Any, Any]):
         return await handler(request)
 
 
-@WAYS
+@three_ways
 @pytest.mark.parametrize("by", ["run", "client"])
-def test_an_observed_call_gets_the_very_request(way: Invoke, by: str) -> None:
-    strong = scripted(model_name="strong")
+def test_an_observed_call_gets_the_very_request(way: Way, by: str) -> None:
+    strong = scripted(CALLS, model_name="strong")
     rb = steering(model_routing={"NORMAL": strong}, mode="observe" if by == "client" else "steer")
     mw = middleware(rb, mode="observe" if by == "run" else None)
     outer, inner = Requests("outer"), Requests("inner")
-    way(agent(scripted(), outer, mw, inner))
+    way(agent(scripted(CALLS), outer, mw, inner))
     assert len(outer.seen) == len(inner.seen) == CALLS + 1
     assert all(one is other for one, other in zip(outer.seen, inner.seen, strict=True))
     assert strong.seen == []
@@ -141,9 +116,9 @@ def stopping(after: int = 2, **options: Any) -> Any:
     return steering(stop_when=lambda run: "enough" if run.trace.state.calls >= after else None, **options)
 
 
-@WAYS
-def test_a_stopped_run_ends_the_agent_with_a_last_message_that_gives_the_reason(way: Invoke) -> None:
-    sink, ends, model = RecordingSink(), Ends(), scripted()
+@three_ways
+def test_a_stopped_run_ends_the_agent_with_a_last_message_that_gives_the_reason(way: Way) -> None:
+    sink, ends, model = RecordingSink(), Ends(), scripted(CALLS)
     mw = middleware(stopping(sinks=[sink]), run_id="run")
     result = way(mw.watch(agent(model, ends, mw)))
     mw.close()
@@ -157,13 +132,6 @@ def test_a_stopped_run_ends_the_agent_with_a_last_message_that_gives_the_reason(
     assert mw.final is not None
     assert (mw.final.step, mw.final.stop) == (2, "enough")
     assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == ["stopped: enough"]
-
-
-def test_the_first_call_is_never_stopped() -> None:
-    model = scripted()
-    mw = middleware(steering(stop_when=lambda run: "at once"))
-    agent(model, mw).invoke(QUESTION)
-    assert len(model.seen) == 1
 
 
 def test_a_question_after_a_stop_is_a_new_run() -> None:
@@ -184,8 +152,8 @@ def test_a_question_after_a_stop_is_a_new_run() -> None:
 def test_a_run_that_another_process_stopped_is_not_a_success_here() -> None:
     saver, options = InMemorySaver(), {"interrupt_before": ["SteeringMiddleware.after_agent"]}
     one, two = middleware(stopping(), run_id="run"), middleware(stopping(), run_id="run")
-    agent(scripted(), one, checkpointer=saver, **options).invoke(QUESTION, thread())
-    result = agent(scripted(), two, checkpointer=saver).invoke(None, thread())
+    agent(scripted(CALLS), one, checkpointer=saver, **options).invoke(QUESTION, thread())
+    result = agent(scripted(CALLS), two, checkpointer=saver).invoke(None, thread())
     assert result["messages"][-1].text == ENOUGH
     assert [mw.runs["run"].outcome for mw in (one, two)] == ["stopped: enough"] * 2
 
@@ -193,15 +161,10 @@ def test_a_run_that_another_process_stopped_is_not_a_success_here() -> None:
 def test_a_stopped_agent_within_a_tool_answers_its_caller() -> None:
     mw = middleware(steering(), run_id="outer")
     inner = middleware(stopping(), run_id="inner")
-    child = agent(scripted(), inner)
-
-    @tool
-    def delegate(task: str) -> str:
-        """Hands a task over."""
-        return str(child.invoke({"messages": [("user", task)]})["messages"][-1].text)
+    child = agent(scripted(CALLS), inner)
 
     model = ScriptedModel(script=by_position(calls("delegate", "Yours.", id="d", task="look"), "Done."))
-    result = mw.watch(agent(model, mw, tools=(delegate,))).invoke(QUESTION)
+    result = mw.watch(agent(model, mw, tools=(handing_over(child),))).invoke(QUESTION)
     assert [message.text for message in result["messages"][-2:]] == [ENOUGH, "Done."]
     assert (mw.runs["outer"].outcome, inner.runs["inner"].outcome) == ("success", "stopped: enough")
 
@@ -209,7 +172,7 @@ def test_a_stopped_agent_within_a_tool_answers_its_caller() -> None:
 def test_an_agent_with_a_response_format_stops_without_a_response() -> None:
     mw = middleware(stopping())
     schema: dict[str, Any] = {"title": "Report", "type": "object", "properties": {"text": {"type": "string"}}}
-    result = agent(scripted(), mw, response_format=schema).invoke(QUESTION)
+    result = agent(scripted(CALLS), mw, response_format=schema).invoke(QUESTION)
     assert (result["messages"][-1].text, result.get("structured_response")) == (ENOUGH, None)
 
 
@@ -223,7 +186,7 @@ class Barred(AgentMiddleware[Any]):
 
 def test_one_of_two_middlewares_stops_the_agent_and_both_runs() -> None:
     one, two = middleware(steering(), agent_name="one"), middleware(stopping(), agent_name="two")
-    model = scripted()
+    model = scripted(CALLS)
     for around in ((one, two), (two, one)):
         model.seen.clear()
         assert agent(model, *around).invoke(QUESTION)["messages"][-1].text == ENOUGH
@@ -235,8 +198,8 @@ def test_one_of_two_middlewares_stops_the_agent_and_both_runs() -> None:
 def test_a_stop_of_an_earlier_run_is_not_that_of_the_next() -> None:
     """The stop is still the thread's newest answer."""
     saver, mw = InMemorySaver(), middleware(steering(), run_id="next")
-    agent(scripted(), middleware(stopping()), checkpointer=saver).invoke(QUESTION, thread())
-    agent(scripted(), mw, Barred(), checkpointer=saver).invoke(QUESTION, thread())
+    agent(scripted(CALLS), middleware(stopping()), checkpointer=saver).invoke(QUESTION, thread())
+    agent(scripted(CALLS), mw, Barred(), checkpointer=saver).invoke(QUESTION, thread())
     assert mw.runs["next"].outcome == "success"
 
 
@@ -266,7 +229,7 @@ def test_a_checkpoint_of_an_agent_without_jumps_is_resumed(node: str) -> None:
     new = middleware(rb, run_id="run")
     old = Straight(new._lifecycle)
     before: dict[str, Any] = {"checkpointer": saver, "interrupt_before": [f"SteeringMiddleware.{node}"]}
-    earlier, later = agent(scripted(), old, **before), agent(scripted(), new, **before)
+    earlier, later = agent(scripted(CALLS), old, **before), agent(scripted(CALLS), new, **before)
     assert set(earlier.get_graph().nodes) == set(later.get_graph().nodes)
     assert edges(earlier) < edges(later)
     earlier.invoke(QUESTION, thread())
@@ -278,28 +241,16 @@ def test_a_checkpoint_of_an_agent_without_jumps_is_resumed(node: str) -> None:
     assert new.runs["run"].outcome == "success"
 
 
-# --- to change what it is told
-
-
-def test_the_model_reads_the_text_that_on_injection_returns() -> None:
-    asked: list[tuple[str, str]] = []
-
-    def reword(injection: Injection, run: RunView) -> str | None:
-        asked.append((injection.source, run.run_id))
-        return None if injection.source == "E3Injection" else "Look elsewhere."
-
-    model = scripted()
-    mw = middleware(steering(on_injection=reword), run_id="run")
-    agent(model, mw).invoke(QUESTION)
-    told = [seen.text for seen in model.seen if "[REASONBLOCKS]" in seen.text]
-    assert told
-    assert all("Look elsewhere." in text for text in told)
-    assert not any("looked again" in text or "Check before" in text for text in told)
-    assert {run for _, run in asked} == {"run"}
-    assert {source for source, _ in asked} == {"E3Injection", "MonitorSteeringInjection"}
-
-
-@pytest.mark.parametrize("wrong", [{"mode": "watch"}, {"interrupt_when": "bored"}, {"interrupt_when": 3}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mode": "watch"},
+        {"interrupt_when": "bored"},
+        {"interrupt_when": 3},
+        {"placement": "nowhere"},
+        {"task_profile": "cooking"},
+    ],
+)
 def test_wrong_values_are_refused_where_they_are_given(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         middleware(steering(strict=False), **wrong)

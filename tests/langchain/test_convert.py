@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, messages_to_dict
 
-from reasonblocks.messages.content import text_of
 from reasonblocks.messages.langchain import reasoning_of, usage_of
-from reasonblocks.types import Step, ToolCall, Usage
+from reasonblocks.types import Step, Usage
 from reasonblocks_langchain._convert import completed_step, newest_answer, outcome_of, task_of
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 
@@ -69,24 +68,6 @@ def test_every_call_of_a_run_has_a_name_of_its_own(answers: int, cut: int) -> No
 # --- the completed step
 
 
-def test_parallel_calls_and_their_results_are_one_step() -> None:
-    said = answer("a", "Two files.", tool_calls=[call("c1"), call("c2")])
-    step = completed_step([ASKED, said, result("c2", "two"), result("c1", "one", status="error")], "a")
-    assert step is not None
-    assert [call.id for call in step.tool_calls] == ["c1", "c2"]
-    assert [(found.call_id, found.output, found.name, found.is_error) for found in step.tool_results] == [
-        ("c2", "two", "look", None),
-        ("c1", "one", "look", True),
-    ]
-
-
-def test_a_call_with_malformed_arguments_is_a_call_all_the_same() -> None:
-    bad = {"id": "c1", "name": "look", "args": '{"path": ', "error": None}
-    step = completed_step([answer("a", tool_calls=[call("c0")], invalid_tool_calls=[bad])], "a")
-    assert step is not None
-    assert step.tool_calls[1] == ToolCall(id="c1", name="look", arguments={"input": '{"path": '})
-
-
 def test_of_an_answer_that_is_gone_the_results_are_left() -> None:
     step = completed_step([HumanMessage("So far: ..."), result("c1", "one"), result("c2", "two")], "gone")
     assert step == Step(tool_results=step.tool_results if step else ())
@@ -104,38 +85,6 @@ def test_what_a_tool_keeps_for_itself_is_not_its_output() -> None:
     )
     assert step is not None
     assert step.observation == "seen"
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("plain", "plain"),
-        (["one", {"type": "text", "text": "two"}], "one\ntwo"),
-        ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}], "yes"),
-        ([{"type": "output_text", "text": "yes"}], "yes"),
-        ([{"type": "refusal", "refusal": "I will not."}], "I will not."),
-        ([{"type": "tool_use", "id": "c", "name": "look", "input": {}}], ""),
-        ([], ""),
-    ],
-)
-def test_the_visible_text_is_that_of_the_text_blocks(content: object, text: str) -> None:
-    assert text_of(answer("a", content).content) == text
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        answer("a", [{"type": "thinking", "thinking": "why", "signature": "s"}]),
-        answer("a", [{"type": "reasoning", "reasoning": "why"}]),
-        answer("a", [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "why"}]}]),
-        answer("a", [{"type": "reasoning_content", "reasoning_content": {"text": "why", "signature": "s"}}]),
-        answer("a", "yes", additional_kwargs={"reasoning_content": "why"}),
-        answer("a", "yes", additional_kwargs={"reasoning": {"summary": [{"text": "why"}]}}),
-    ],
-    ids=["anthropic", "standard", "openai", "bedrock", "deepseek", "openai-old"],
-)
-def test_reasoning_is_found_where_each_provider_puts_it(message: AIMessage) -> None:
-    assert reasoning_of(message) == "why"
 
 
 def test_redacted_thinking_says_nothing() -> None:
@@ -166,20 +115,6 @@ def test_a_live_step_reads_as_the_same_step_recorded(tmp_path: Path) -> None:
 # --- the outcome
 
 
-def test_usage_has_what_was_cached() -> None:
-    details = {"cache_read": 70, "cache_creation": 20}
-    tokens = {
-        "input_tokens": 100,
-        "output_tokens": 10,
-        "total_tokens": 110,
-        "input_token_details": details,
-        "output_token_details": {"reasoning": 4},
-    }
-    assert usage_of(answer("a", usage_metadata=tokens)) == Usage(
-        input=100, output=10, cache_read=70, cache_write=20, reasoning=4
-    )
-
-
 def test_cache_writes_by_lifetime_are_added_up() -> None:
     details = {"cache_creation": 0, "ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 5}
     tokens = {"input_tokens": 40, "output_tokens": 1, "total_tokens": 41, "input_token_details": details}
@@ -195,10 +130,6 @@ def test_cache_writes_by_lifetime_are_added_up() -> None:
 )
 def test_without_usage_metadata_the_providers_own_counts(said: dict[str, object]) -> None:
     assert usage_of(answer("a", response_metadata=said)) == Usage(input=9, output=2)
-
-
-def test_without_any_count_nothing_is_made_up() -> None:
-    assert usage_of(answer("a")) == Usage()
 
 
 def test_the_model_that_answered_goes_before_the_one_that_was_asked() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from reasonblocks_langchain import SteeringMiddleware, middleware
 from reasonblocks_langchain._failures import WATCH
 from reasonblocks_testing import RecordingSink
 from tests.langchain.scripted import ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, crash, look, looks, thread
+from tests.langchain.world import QUESTION, Way, agent, crash, look, looks, scripted, thread, three_ways
 from tests.steered import steering
 
 CRASHES = by_position(calls("look", "First.", id="c0", path="a"), calls("crash", "Then.", id="c1", path="b"), "Done.")
@@ -34,21 +33,8 @@ def asking(mw: SteeringMiddleware, saver: InMemorySaver, model: ScriptedModel, t
     return agent(model, human, mw, tools=tools, checkpointer=saver)
 
 
-def invoke(steered: Any) -> None:
-    steered.invoke(QUESTION)
-
-
-def ainvoke(steered: Any) -> None:
-    asyncio.run(steered.ainvoke(QUESTION))
-
-
-def stream(steered: Any) -> None:
-    for _ in steered.stream(QUESTION):
-        pass
-
-
-@pytest.mark.parametrize("way", [invoke, ainvoke, stream])
-def test_inside_with_a_tool_that_raises_fails_its_run(way: Callable[[Any], None]) -> None:
+@three_ways
+def test_inside_with_a_tool_that_raises_fails_its_run(way: Way) -> None:
     with middleware(steering(), run_id="run") as mw:
         steered = crashing(mw)
         with pytest.raises(LookupError):
@@ -59,8 +45,8 @@ def test_inside_with_a_tool_that_raises_fails_its_run(way: Callable[[Any], None]
     assert mw.final.thought_preview == "Then."
 
 
-@pytest.mark.parametrize("way", [invoke, ainvoke, stream])
-def test_a_watched_agent_needs_no_with(way: Callable[[Any], None]) -> None:
+@three_ways
+def test_a_watched_agent_needs_no_with(way: Way) -> None:
     mw = middleware(steering(), run_id="run")
     steered = mw.watch(crashing(mw))
     with pytest.raises(LookupError):
@@ -99,17 +85,8 @@ def test_unseen_failures_are_abandoned_when_their_thread_starts_the_next_run() -
     assert [run.outcome for run in mw.runs.values()] == ["failure: abandoned", None, "success"]
 
 
-def test_the_models_own_exception_comes_out_of_the_agent() -> None:
-    error = ConnectionError("gone")
-    with middleware(steering(), run_id="run") as mw, pytest.raises(ConnectionError) as caught:
-        agent(ScriptedModel(script=by_position(error)), mw).invoke(QUESTION)
-    assert caught.value is error
-    assert mw.step_log[0].error == "ConnectionError: gone"
-    assert mw.runs["run"].outcome == "failure: ConnectionError"
-
-
 def test_a_run_that_hits_the_recursion_limit_failed() -> None:
-    model = ScriptedModel(script=by_position(*looks(40)))
+    model = scripted(40)
     with middleware(steering(), run_id="run") as mw, pytest.raises(GraphRecursionError):
         agent(model, mw).invoke(QUESTION, {"recursion_limit": 25})
     assert mw.runs["run"].outcome == "failure: GraphRecursionError"
@@ -149,7 +126,7 @@ def test_a_failed_run_that_is_taken_up_again_goes_on_as_itself() -> None:
 
 def test_an_interrupt_is_neither_success_nor_failure() -> None:
     sink = RecordingSink()
-    model = ScriptedModel(script=by_position(*looks(2)))
+    model = scripted(2)
     with middleware(steering(sinks=[sink]), run_id="run") as mw:
         steered = asking(mw, InMemorySaver(), model)
         assert steered.invoke(QUESTION, thread())["__interrupt__"]
@@ -208,7 +185,7 @@ def test_a_cancelled_run_stays_open_until_it_is_abandoned() -> None:
 
 def test_a_stream_that_nobody_reads_to_its_end_leaves_the_run_open() -> None:
     mw = middleware(steering(), run_id="run")
-    steered = mw.watch(agent(ScriptedModel(script=by_position(*looks(3))), mw))
+    steered = mw.watch(agent(scripted(), mw))
     read = steered.stream(QUESTION)
     next(read)
     next(read)
@@ -221,29 +198,6 @@ def test_a_stream_that_nobody_reads_to_its_end_leaves_the_run_open() -> None:
 
 
 # --- agents within tools
-
-
-@pytest.mark.parametrize("way", [invoke, ainvoke, stream])
-def test_an_agent_within_a_tool_knows_who_called_it(way: Callable[[Any], None]) -> None:
-    sink = RecordingSink()
-    mw = middleware(steering(sinks=[sink]), run_id="run")
-    child = agent(ScriptedModel(script=by_position(*looks(1))), mw)
-
-    @tool
-    def delegate(task: str) -> str:
-        """Hands a task over."""
-        return str(child.invoke({"messages": [("user", task)]})["messages"][-1].text)
-
-    model = ScriptedModel(script=by_position(calls("delegate", "Yours.", id="d7", task="look"), "Done."))
-    way(mw.watch(agent(model, mw, tools=(delegate,))))
-    mw.close()
-    outer, inner = mw.runs.values()
-    assert (len(outer.step_log), len(inner.step_log)) == (2, 2)
-    assert [run.outcome for run in (outer, inner)] == ["success", "success"]
-    started = {event.run_id: event.run for event in sink.events if hasattr(event, "run")}
-    assert (started["run"].parent_run_id, started["run"].parent_call_id) == (None, None)
-    assert (started["run.2"].parent_run_id, started["run.2"].parent_call_id) == ("run", "d7")
-    assert started["run.2"].task == "look"
 
 
 def test_an_inner_failure_that_the_outer_agent_survives_is_the_inner_ones() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_langchain import middleware
-from reasonblocks_testing._world import client
 from tests.langchain.scripted import ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, looks
+from tests.langchain.world import QUESTION, agent, handing_over, scripted
+from tests.steered import steering
 
 ARMS = [("d", "on", "steer"), ("a", "off", "observe")]
 """Units of the experiment "lessons" (tests/core/test_experiments.py)."""
@@ -16,27 +16,23 @@ ARMS = [("d", "on", "steer"), ("a", "off", "observe")]
 
 @pytest.mark.parametrize(("unit", "arm", "mode"), ARMS)
 def test_the_unit_decides(unit: str, arm: str, mode: str) -> None:
-    model = ScriptedModel(script=by_position(*looks(3)))
-    with middleware(client(), run_id="r", experiment_id="lessons", unit_id=unit, on_fraction=0.5) as steering:
-        agent(model, steering).invoke(QUESTION)
-    info = steering.runs["r"].run
+    model = scripted()
+    with middleware(steering(), run_id="r", experiment_id="lessons", unit_id=unit, on_fraction=0.5) as mw:
+        agent(model, mw).invoke(QUESTION)
+    info = mw.runs["r"].run
     assert (info.mode, info.metadata["arm"], info.metadata["assignment_unit"]) == (mode, arm, unit)
     assert any("[REASONBLOCKS]" in seen.text for seen in model.seen) == (arm == "on")
 
 
 @pytest.mark.parametrize(("unit", "arm", "mode"), ARMS)
 def test_an_agent_in_a_tool_is_in_the_arm_of_its_caller(unit: str, arm: str, mode: str) -> None:
-    rb = client()
+    rb = steering()
     inside = middleware(rb, agent_name="inner")
-    inner = agent(ScriptedModel(script=by_position(*looks(2))), inside)
+    inner = agent(scripted(2), inside)
 
-    def delegate(question: str) -> str:
-        """Asks another agent."""
-        return str(inner.invoke({"messages": [("user", question)]})["messages"][-1].text)
-
-    turns = by_position(calls("delegate", "I ask.", question="What is in it?"), "Done.")
+    turns = by_position(calls("delegate", "I ask.", task="What is in it?"), "Done.")
     with middleware(rb, agent_name="outer", experiment_id="lessons", unit_id=unit) as outside:
-        agent(ScriptedModel(script=turns), outside, tools=(delegate,)).invoke(QUESTION)
+        agent(ScriptedModel(script=turns), outside, tools=(handing_over(inner),)).invoke(QUESTION)
     (outer,), (within,) = outside.runs.values(), inside.runs.values()
     assert within.run.parent_run_id == outer.run_id
     assert [view.run.mode for view in (outer, within)] == [mode, mode]
@@ -45,4 +41,4 @@ def test_an_agent_in_a_tool_is_in_the_arm_of_its_caller(unit: str, arm: str, mod
 
 def test_an_experiment_chooses_the_mode() -> None:
     with pytest.raises(ConfigError, match="an experiment chooses the mode"):
-        middleware(client(), experiment_id="lessons", mode="steer")
+        middleware(steering(), experiment_id="lessons", mode="steer")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,19 +13,8 @@ from reasonblocks.types import Step
 from reasonblocks_langchain import middleware
 from reasonblocks_langchain._convert import completed_step, outcome_of
 from tests.langchain.scripted import ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, looks
+from tests.langchain.world import Way, agent, both_ways, invoke, scripted
 from tests.steered import steering
-
-
-def invoke(steered: Any) -> Any:
-    return steered.invoke(QUESTION)
-
-
-def ainvoke(steered: Any) -> Any:
-    return asyncio.run(steered.ainvoke(QUESTION))
-
-
-both_ways = pytest.mark.parametrize("way", [invoke, ainvoke])
 
 
 class Once(list[Any]):
@@ -56,9 +44,9 @@ class Fragile(AgentMiddleware[Any, Any, Any]):
 
 
 @both_ways
-def test_an_answer_that_cannot_be_recorded_reaches_the_agent_as_it_is(way: Callable[[Any], Any]) -> None:
+def test_an_answer_that_cannot_be_recorded_reaches_the_agent_as_it_is(way: Way) -> None:
     mw = middleware(steering(strict=False))
-    result = way(agent(ScriptedModel(script=by_position(*looks(2))), mw, Fragile()))
+    result = way(agent(scripted(2), mw, Fragile()))
     assert result["messages"][-1].text == "All seen."
     assert [entry.step for entry in mw.step_log] == [0, 1, 2]
 
@@ -71,7 +59,7 @@ class Unsayable(Exception):
 
 
 @both_ways
-def test_a_model_error_without_a_text_comes_out_unchanged(way: Callable[[Any], Any]) -> None:
+def test_a_model_error_without_a_text_comes_out_unchanged(way: Way) -> None:
     error = Unsayable()
     mw = middleware(steering(), run_id="run")
     with pytest.raises(Unsayable) as caught:
@@ -88,7 +76,7 @@ def test_a_scorer_that_changes_its_step_changes_no_message() -> None:
             call.arguments["path"] = "changed"
         return 0.4
 
-    model = ScriptedModel(script=by_position(*looks(2)))
+    model = scripted(2)
     result = invoke(agent(model, middleware(steering(scorer=scorer))))
     answers = [message for message in result["messages"] if isinstance(message, AIMessage)]
     assert [call["args"] for answer in answers for call in answer.tool_calls] == [{"path": "f0"}, {"path": "f1"}]

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import ModelRetryMiddleware
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
@@ -24,7 +23,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from reasonblocks_testing import RecordingSink
 from tests.langchain.scripted import ScriptedModel, Turn, by_position, calls, in_order
-from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.langchain.world import QUESTION, agent, handing_over, looks, thread
 from tests.steered import steering
 
 CALLS = 4
@@ -159,16 +158,6 @@ def test_without_a_checkpointer_nobody_is_asked_and_the_run_goes_on(caplog: pyte
         agent(scripted(), asking()).invoke(QUESTION)
 
 
-def test_a_run_that_waits_is_taken_over_by_another_middleware() -> None:
-    saver, model = InMemorySaver(), scripted()
-    one, two = asking(), asking()
-    invoke(agent(model, one, checkpointer=saver), QUESTION)
-    invoke(agent(model, two, checkpointer=saver), ANSWER)
-    assert told(model) == [ASKED_BEFORE]
-    assert [entry.step for entry in two.step_log] == list(range(ASKED_BEFORE, CALLS + 1))
-    assert [mw.runs["run"].outcome for mw in (one, two)] == [None, "success"]
-
-
 def test_a_run_that_waits_goes_on_in_another_process(tmp_path: Path) -> None:
     database, mw = str(tmp_path / "agent.db"), asking()
     with SqliteSaver.from_conn_string(database) as saver:
@@ -225,14 +214,9 @@ def test_an_agent_within_a_tool_asks_and_is_told() -> None:
     inner_model, inner = scripted(), asking()
     child = agent(inner_model, inner)
 
-    @tool
-    def delegate(task: str) -> str:
-        """Hands a task over."""
-        return str(child.invoke({"messages": [("user", task)]})["messages"][-1].text)
-
     mw = middleware(steering(), run_id="outer")
     model = scripted(calls("delegate", "Yours.", id="d", task="look"), "Done.")
-    steered = mw.watch(agent(model, mw, tools=(delegate,), checkpointer=InMemorySaver()))
+    steered = mw.watch(agent(model, mw, tools=(handing_over(child),), checkpointer=InMemorySaver()))
     (asked,) = invoke(steered, QUESTION)["__interrupt__"]
     assert asked.value["run_id"] == "run"
     assert mw.runs["outer"].outcome is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,12 @@ from reasonblocks.memory import Finding, recalled_text
 from reasonblocks_langchain import memory_tools, middleware
 from tests.findings import FailingFindings
 from tests.langchain.scripted import Script, ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, look
+from tests.langchain.world import QUESTION, Way, agent, ainvoke, both_ways, invoke, look
 from tests.steered import steering, unguided
 
 NOTE = "The tests run with `make check`; pytest alone misses the plugins."
 STORE = calls("memory_store", "I note that.", id="s1", content=NOTE, file_path="Makefile", finding_type="command")
 RECALL = calls("memory_recall", "Is there a note?", id="r1", query="make check pytest plugins")
-Way = Callable[[Any], None]
-
-
-def invoked(made: Any) -> None:
-    made.invoke(QUESTION)
-
-
-def awaited(made: Any) -> None:
-    asyncio.run(made.ainvoke(QUESTION))
 
 
 def streamed(made: Any) -> None:
@@ -45,7 +35,7 @@ def astreamed(made: Any) -> None:
     assert asyncio.run(read())
 
 
-every_way = pytest.mark.parametrize("way", [invoked, awaited, streamed, astreamed])
+every_way = pytest.mark.parametrize("way", [invoke, ainvoke, streamed, astreamed])
 steered_or_not = pytest.mark.parametrize("is_steered", [False, True], ids=["plain", "steered"])
 
 
@@ -103,7 +93,7 @@ def test_the_schema_that_the_model_gets_is_that_of_the_tool(root: Path) -> None:
             assert one["parameters"]["required"] == tool.parameters["required"]
 
 
-@pytest.mark.parametrize("way", [invoked, awaited])
+@both_ways
 def test_calls_at_once_are_all_answered(root: Path, way: Way) -> None:
     stores = [{"name": "memory_store", "args": {"content": f"{NOTE} {at}"}, "id": f"s{at}"} for at in range(8)]
     both = AIMessage(content="", tool_calls=[*stores, {"name": "look", "args": {"path": "a"}, "id": "l"}])
@@ -117,7 +107,7 @@ def by_content(memory: CodebaseMemory) -> list[Finding]:
     return sorted(memory.list_all(), key=lambda finding: finding.content)
 
 
-@pytest.mark.parametrize("way", [invoked, awaited])
+@both_ways
 @pytest.mark.parametrize("wrong", [{"self": 1}, {"config": {}, "query": "x"}, {"query": 1}, {"run_manager": None}])
 def test_wrong_arguments_are_an_error_message_and_the_agent_goes_on(
     root: Path, way: Way, wrong: dict[str, Any]
@@ -146,7 +136,7 @@ def test_a_dead_store_is_an_error_message_and_the_agent_goes_on(way: Way) -> Non
 def test_a_steered_step_has_the_calls_as_any_other_tools(root: Path) -> None:
     mw = middleware(steering())
     with opened(root) as memory:
-        ran_by(invoked, memory, by_position(STORE, RECALL, calls("memory_forget", id="f"), "Done."), mw)
+        ran_by(invoke, memory, by_position(STORE, RECALL, calls("memory_forget", id="f"), "Done."), mw)
     (run,) = mw.runs.values()
     assert [entry.tool_calls for entry in run.step_log] == [
         ("memory_store",),

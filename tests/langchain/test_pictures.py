@@ -23,8 +23,7 @@ from reasonblocks.events import StepEvent, completed_of
 from reasonblocks_langchain._convert import completed_step, task_of
 from reasonblocks_testing import RecordingSink
 from reasonblocks_workbench.traces import RecordedRun, read_runs
-from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, looks
+from tests.langchain.world import QUESTION, agent, scripted
 from tests.pictures import CONTENTS, OTHER, PDF, PNG, data, name
 
 ASKED = AIMessage("", id="a", tool_calls=[{"id": "c", "name": "look", "args": {}}])
@@ -79,7 +78,7 @@ def test_each_screenshot_of_an_agent_is_a_result_of_its_own() -> None:
 
     sink = RecordingSink()
     rb = ReasonBlocks(sinks=[sink])
-    agent(ScriptedModel(script=by_position(*looks(2))), rb.middleware(), tools=[look]).invoke(QUESTION)
+    agent(scripted(2), rb.middleware(), tools=[look]).invoke(QUESTION)
     rb.close()
     steps = [completed_of(event) for event in sink.events if isinstance(event, StepEvent)]
     outputs = [result.output for step in steps for result in step.tool_results]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from reasonblocks.types import Step
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, in_order
-from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.langchain.world import QUESTION, Way, agent, both_ways, looks, thread
 from tests.steered import steering
 
 FIVE = [f"I look at file {at}." for at in range(5)]
@@ -37,18 +35,10 @@ def repeating(*ids: str) -> ScriptedModel:
     )
 
 
-def invoke(steered: Any, config: Any) -> None:
-    steered.invoke(QUESTION, config)
-
-
-def ainvoke(steered: Any, config: Any) -> None:
-    asyncio.run(steered.ainvoke(QUESTION, config))
-
-
-@pytest.mark.parametrize("way", [invoke, ainvoke])
-def test_a_model_that_repeats_the_ids_of_its_answers_is_steered_on_every_call(way: Callable[[Any, Any], None]) -> None:
+@both_ways
+def test_a_model_that_repeats_the_ids_of_its_answers_is_steered_on_every_call(way: Way) -> None:
     mw, model = middleware(steering()), repeating("same")
-    way(agent(model, mw), {})
+    way(agent(model, mw))
     assert len(model.seen) == 6
     assert [(entry.step, entry.attempts) for entry in mw.step_log] == [(at, 1) for at in range(6)]
     assert [entry.thought_preview for entry in mw.step_log] == ["", *FIVE]

@@ -14,8 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from reasonblocks.types import StepLogEntry
 from reasonblocks_langchain import middleware
 from tests.langchain.other_process import CALLS
-from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.langchain.world import QUESTION, agent, scripted, thread
 from tests.steered import steering
 from tests.whole import in_whole
 
@@ -29,7 +28,7 @@ def decided(log: Sequence[StepLogEntry]) -> list[dict[str, Any]]:
 
 def whole_run() -> list[dict[str, Any]]:
     mw = middleware(steering())
-    agent(ScriptedModel(script=by_position(*looks(CALLS))), mw).invoke(QUESTION)
+    agent(scripted(CALLS), mw).invoke(QUESTION)
     return decided(mw.step_log)
 
 
@@ -59,7 +58,7 @@ def before_call(steered: Any, call: int) -> Any:
 
 def test_from_its_past_a_run_decides_as_it_did() -> None:
     mw = middleware(steering(), run_id="run")
-    steered = agent(ScriptedModel(script=by_position(*looks(CALLS))), mw, checkpointer=InMemorySaver())
+    steered = agent(scripted(CALLS), mw, checkpointer=InMemorySaver())
     steered.invoke(QUESTION, thread())
     first = decided(mw.step_log)
     steered.invoke(None, before_call(steered, 3))
@@ -70,7 +69,7 @@ def test_from_its_past_a_run_decides_as_it_did() -> None:
 
 def test_another_branch_does_not_see_what_this_one_did() -> None:
     mw = middleware(steering(), run_id="run")
-    model = ScriptedModel(script=by_position(*looks(CALLS)))
+    model = scripted(CALLS)
     steered = agent(model, mw, checkpointer=InMemorySaver())
     steered.invoke(QUESTION, thread())
     past = before_call(steered, 2)
@@ -83,7 +82,7 @@ def test_another_branch_does_not_see_what_this_one_did() -> None:
 
 
 def test_a_second_middleware_takes_a_thread_over_where_the_first_left_it() -> None:
-    saver, model = InMemorySaver(), ScriptedModel(script=by_position(*looks(CALLS)))
+    saver, model = InMemorySaver(), scripted(CALLS)
     one, two = middleware(steering(), run_id="run"), middleware(steering(), run_id="run")
     options: dict[str, Any] = {"checkpointer": saver, "interrupt_before": ["model"]}
     for at in range(CALLS + 2):

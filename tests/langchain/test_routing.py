@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from langchain_core.messages import AIMessage
 
 from reasonblocks_langchain import middleware
 from tests.langchain.scripted import ScriptedModel, by_position, calls
-from tests.langchain.world import QUESTION, agent, looks
-from tests.steered import steering
+from tests.langchain.world import QUESTION, Way, agent, both_ways, scripted
+from tests.steered import Hostile, steering
 
 SLOW: dict[str, Any] = {"fsm_thresholds": {"slow_window": 2, "fast_window": 2}, "scorer": lambda step: 0.7}
 
@@ -34,8 +35,8 @@ def block_types(message: AIMessage) -> list[str]:
 
 
 def test_a_mapped_model_object_gets_the_tools_and_the_guidance() -> None:
-    own = ScriptedModel(script=by_position(*looks(4)), model_name="own")
-    strong = ScriptedModel(script=by_position(*looks(4)), model_name="strong")
+    own = scripted(4, model_name="own")
+    strong = scripted(4, model_name="strong")
     mw = middleware(steering(model_routing={"SLOW": strong}, **SLOW))
     agent(own, mw).invoke(QUESTION)
     assert [entry.model_id for entry in mw.step_log] == ["own", "own", "strong", "strong", "strong"]
@@ -72,29 +73,35 @@ def test_an_identifier_is_built_off_the_event_loop(monkeypatch: pytest.MonkeyPat
 
     def build(name: str) -> ScriptedModel:
         built.append((name, threading.current_thread().name))
-        return ScriptedModel(script=by_position(*looks(4)), model_name=name)
+        return scripted(4, model_name=name)
 
     monkeypatch.setattr("langchain.chat_models.init_chat_model", build)
     mw = middleware(steering(model_routing={"SLOW": "strong"}, **SLOW))
-    steered = agent(ScriptedModel(script=by_position(*looks(4))), mw)
+    steered = agent(scripted(4), mw)
     asyncio.run(steered.ainvoke(QUESTION))
     asyncio.run(steered.ainvoke(QUESTION))
     assert [name for name, _ in built] == ["strong"]
     assert built[0][1] != threading.main_thread().name
 
 
-def test_a_model_that_cannot_be_built_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    mw = middleware(steering(model_routing={"SLOW": "nobody:has-this"}, **SLOW))
-    with caplog.at_level(logging.WARNING, logger="reasonblocks"):
-        agent(ScriptedModel(script=by_position(*looks(5)), model_name="own"), mw).invoke(QUESTION)
-    assert {entry.model_id for entry in mw.step_log} == {"own"}
-    assert any(entry.fsm_state == "SLOW" and entry.intervention_texts for entry in mw.step_log)
-    assert [record.message for record in caplog.records if "SLOW" in record.message] == [caplog.records[0].message]
+@both_ways
+@pytest.mark.parametrize("made", [lambda: "nobody:has-this", Hostile], ids=["a name", "an object"])
+def test_a_model_that_cannot_be_built_is_said_once_and_the_run_is_steered(
+    way: Way, made: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    model = scripted(5)
+    mw = middleware(steering(model_routing={"NORMAL": made(), "SLOW": made()}, **SLOW))
+    with caplog.at_level(logging.WARNING, "reasonblocks"):
+        way(agent(model, mw))
+    assert [(entry.model_id, entry.route) for entry in mw.step_log] == [("scripted-1", None)] * 6
+    assert "Step 0 looked again" in str(model.seen[1].messages[-1].content)
+    said = [record.getMessage() for record in caplog.records if "cannot be built" in record.getMessage()]
+    assert [text.split(": ")[1].split(" cannot")[0] for text in said] == ["the model for NORMAL", "the model for SLOW"]
 
 
 def test_a_routed_call_is_written_for_the_model_that_gets_it() -> None:
-    own = ScriptedModel(script=by_position(*looks(3)), model_name="gpt-x", provider="openai")
-    strong = ScriptedModel(script=by_position(*looks(3)), model_name="claude-x", provider="anthropic")
+    own = scripted(3, model_name="gpt-x", provider="openai")
+    strong = scripted(3, model_name="claude-x", provider="anthropic")
     agent(own, middleware(steering(model_routing={"SLOW": strong}, placement="system", **SLOW))).invoke(QUESTION)
     assert all(isinstance(seen.system, str) for seen in own.seen)
     assert all(seen.system[0]["cache_control"] == {"type": "ephemeral"} for seen in strong.seen)

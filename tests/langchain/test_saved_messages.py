@@ -9,8 +9,7 @@ from typing import Any
 from langchain_core.messages import convert_to_openai_messages, messages_to_dict
 
 from reasonblocks_workbench.traces import RecordedRun, read_runs
-from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, looks
+from tests.langchain.world import QUESTION, agent, scripted
 
 
 def read(path: Path, messages: Any) -> RecordedRun:
@@ -21,7 +20,7 @@ def read(path: Path, messages: Any) -> RecordedRun:
 
 
 def test_an_agents_messages_in_the_form_of_openai_are_the_same_steps(tmp_path: Path) -> None:
-    messages = agent(ScriptedModel(script=by_position(*looks(2)))).invoke(QUESTION)["messages"]
+    messages = agent(scripted(2)).invoke(QUESTION)["messages"]
     own = read(tmp_path / "own.json", messages_to_dict(messages))
     converted = read(tmp_path / "converted.json", convert_to_openai_messages(messages))
     assert (converted.steps, converted.task) == (own.steps, own.task)

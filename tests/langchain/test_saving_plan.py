@@ -99,10 +99,6 @@ def test_an_unknown_kind_is_a_config_error_with_the_nearest_one() -> None:
         RequestPart(kind="answr")  # type: ignore[arg-type]
 
 
-def test_the_note_says_the_length_with_separators() -> None:
-    assert "[... 12,345 characters left out ...]" in TokenSaving().shortened("x" * (12_345 + 1_600))
-
-
 @pytest.mark.parametrize(
     ("options", "name"),
     [

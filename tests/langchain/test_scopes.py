@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 from reasonblocks_langchain import SteeringMiddleware, middleware
 from reasonblocks_testing import RecordingSink
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
-from tests.langchain.world import QUESTION, agent, crash, looks
+from tests.langchain.world import QUESTION, agent, crash, scripted
 from tests.steered import steering
 
 ABANDONED = "failure: abandoned"
@@ -31,7 +31,7 @@ def outcomes(mw: SteeringMiddleware) -> dict[str, str | None]:
 
 def leave_open(mw: SteeringMiddleware, name: str) -> None:
     """A run whose end nobody sees: its stream is read for three steps."""
-    read = agent(ScriptedModel(script=by_position(*looks(3))), mw).stream(QUESTION, named(name))
+    read = agent(scripted(3), mw).stream(QUESTION, named(name))
     for _ in range(3):
         next(read)
     read.close()

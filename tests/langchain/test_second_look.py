@@ -20,8 +20,8 @@ from reasonblocks_testing import RecordingSink, Turn, tool_call
 from reasonblocks_testing.server import ScriptedServer
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
 from tests.langchain.scripted import Turn as Said
-from tests.langchain.test_control import WAYS, Ends, Invoke
-from tests.langchain.world import QUESTION, agent, thread
+from tests.langchain.test_control import Ends
+from tests.langchain.world import QUESTION, Way, agent, handing_over, thread, three_ways
 
 CLAIM = "All tests pass, done."
 DOUBT = "The newest check, 1 step before this answer, failed"
@@ -60,8 +60,8 @@ def steered(**options: Any) -> SteeringMiddleware:
     return middleware(client(**options), run_id="run")
 
 
-@WAYS
-def test_a_claim_that_the_tests_deny_gets_one_more_call(way: Invoke) -> None:
+@three_ways
+def test_a_claim_that_the_tests_deny_gets_one_more_call(way: Way) -> None:
     sink, model = RecordingSink(), scripted()
     mw = steered(sinks=[sink])
     result = way(mw.watch(built(model, mw)))
@@ -74,19 +74,6 @@ def test_a_claim_that_the_tests_deny_gets_one_more_call(way: Invoke) -> None:
     assert DOUBT in mw.step_log[3].intervention_texts[0]
     assert mw.runs["run"].outcome == "success"
     assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == ["success"]
-
-
-def test_without_the_option_the_claim_is_the_end() -> None:
-    model, mw = scripted(), steered(second_look=False)
-    assert built(model, mw).invoke(QUESTION)["messages"][-1].text == CLAIM
-    assert mw.runs["run"].doubts
-
-
-def test_an_agent_that_claims_it_again_is_believed() -> None:
-    model, mw = scripted(*CLAIMED, CLAIM, "Never said."), steered()
-    assert built(model, mw).invoke(QUESTION)["messages"][-1].text == CLAIM
-    assert len(model.seen) == 4
-    assert mw.runs["run"].doubts
 
 
 def test_a_second_look_may_go_on_with_tools() -> None:
@@ -198,14 +185,9 @@ def test_an_agent_within_a_tool_looks_again_for_itself() -> None:
     inner = steered()
     child = built(scripted(), inner)
 
-    @tool
-    def delegate(task: str) -> str:
-        """Hands a task over."""
-        return str(child.invoke({"messages": [("user", task)]})["messages"][-1].text)
-
     mw = middleware(client(), run_id="outer")
     model = scripted(calls("delegate", "Yours.", id="d", task="fix"), "It could not be fixed.")
-    result = mw.watch(built(model, mw, tools=(delegate,))).invoke(QUESTION)
+    result = mw.watch(built(model, mw, tools=(handing_over(child),))).invoke(QUESTION)
     assert [message.text for message in result["messages"][-2:]] == [AGAIN, "It could not be fixed."]
     assert (len(mw.step_log), len(inner.step_log)) == (2, 4)
 
@@ -216,9 +198,9 @@ class Report(BaseModel):
     text: str
 
 
-@WAYS
+@three_ways
 @pytest.mark.parametrize("again", [AGAIN, Report(text=AGAIN).model_dump_json()])
-def test_a_structured_response_is_the_end(again: str, way: Invoke) -> None:
+def test_a_structured_response_is_the_end(again: str, way: Way) -> None:
     """A second answer without one would cost the run the first, and raise an error."""
     model = scripted(EDITS, FAILS, Report(text=CLAIM).model_dump_json(), again)
     mw = steered()

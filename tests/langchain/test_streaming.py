@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from reasonblocks_langchain import middleware
-from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, looks
+from tests.langchain.world import QUESTION, agent, scripted
 from tests.steered import steering
 
 MODES = ["values", "updates", "messages", "custom", "checkpoints", "tasks", "debug"]
@@ -20,7 +19,7 @@ asynchronous = pytest.param(
 
 
 def streamed(mode: str, *middleware: Any, is_async: bool) -> list[Any]:
-    steered = agent(ScriptedModel(script=by_position(*looks(2))), *middleware)
+    steered = agent(scripted(2), *middleware)
 
     async def collect() -> list[Any]:
         return [part async for part in steered.astream(QUESTION, stream_mode=mode)]

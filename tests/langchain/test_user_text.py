@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from reasonblocks_langchain import middleware
 from reasonblocks_langchain._convert import completed_step
 from tests.langchain.scripted import ScriptedModel, by_position
-from tests.langchain.world import QUESTION, agent, looks, thread
+from tests.langchain.world import QUESTION, agent, looks, scripted, thread
 from tests.second_message import AT, LOOKS, SAID, Heard, check
 from tests.steered import steering
 
@@ -33,7 +33,7 @@ class Says(AgentMiddleware[Any, Any, Any]):
 def test_a_message_that_another_middleware_adds_moves_the_mark() -> None:
     heard = Heard()
     mw = middleware(steering(scorer=heard))
-    asyncio.run(agent(ScriptedModel(script=by_position(*looks(LOOKS))), mw, Says()).ainvoke(QUESTION))
+    asyncio.run(agent(scripted(LOOKS), mw, Says()).ainvoke(QUESTION))
     check(heard.texts, mw.trace.state)
 
 
@@ -41,7 +41,7 @@ def test_a_message_that_is_added_while_the_run_waits_moves_the_mark() -> None:
     heard = Heard()
     mw = middleware(steering(scorer=heard))
     waiting: dict[str, Any] = {"checkpointer": InMemorySaver(), "interrupt_before": [f"{mw.name}.before_model"]}
-    fixer = agent(ScriptedModel(script=by_position(*looks(LOOKS))), mw, **waiting)
+    fixer = agent(scripted(LOOKS), mw, **waiting)
     fixer.invoke(QUESTION, thread())
     while (state := fixer.get_state(thread())).next:
         if answers(state.values["messages"]) == AT:

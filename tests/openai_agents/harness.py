@@ -50,7 +50,6 @@ from tests.openai_agents.world import body_of, plain_requests
 from tests.whole import WHOLE
 
 Result = RunResult | RunResultStreaming
-FUNCTIONS = ("run", "run_sync", "run_streamed")
 INNER = "inner-model"
 
 

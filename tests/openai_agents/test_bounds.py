@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from agents import Model, ModelProvider, ModelResponse, RunConfig, Usage
+from agents import Model, ModelResponse, RunConfig, Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from reasonblocks import ReasonBlocks
@@ -21,7 +21,7 @@ from reasonblocks_openai_agents import (
     openai_run_streamed,
     steering_of,
 )
-from tests.openai_agents.world import TASK, Place, fixer, in_turn, looks, place, whole_and_streamed
+from tests.openai_agents.world import TASK, Giving, Place, fixer, in_turn, looks, place, whole_and_streamed
 from tests.steered import steering
 
 FEW, STEPS = 70, 140
@@ -54,17 +54,9 @@ def _answer() -> ResponseOutputMessage:
     return ResponseOutputMessage(id="m", content=[text], role="assistant", status="completed", type="message")
 
 
-class Given(ModelProvider):
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def get_model(self, model_name: str | None) -> Model:
-        return self.model
-
-
 def long_run(steps: int) -> SteeredRun:
     async def run() -> SteeredRun:
-        config = RunConfig(model_provider=Given(Offline(steps)), tracing_disabled=True)
+        config = RunConfig(model_provider=Giving(Offline(steps)), tracing_disabled=True)
         return steering_of(await openai_run(steering(), fixer(), TASK, run_config=config, max_turns=None))
 
     return asyncio.run(run())

@@ -19,32 +19,19 @@ from agents import (
 from pydantic import BaseModel
 
 from reasonblocks_openai_agents import SteeredRun, openai_run_streamed, steering_of
-from reasonblocks_testing import Turn
 from tests.openai_agents.world import (
     TASK,
     Judged,
-    Place,
     call,
-    crash,
     every_way,
     fixer,
     in_turn,
-    look,
     looks,
     place,
     said,
     whole_and_streamed,
 )
 from tests.steered import steering
-
-
-@every_way
-def test_a_run_that_answers_has_succeeded_and_its_last_step_is_judged(way: str) -> None:
-    with place(in_turn(*looks(1)), way) as here:
-        run = steering_of(here.run(steering(), fixer(), run_id="run-1"))
-    assert (run.outcome, run.run_id) == ("success", "run-1")
-    assert run.final is not None
-    assert (run.final.step, run.final.difficulty, run.final.gate_decision) == (2, 0.4, "final")
 
 
 @every_way
@@ -134,20 +121,6 @@ def test_a_call_of_a_tool_that_does_not_exist_is_a_failure(way: str) -> None:
 # ------------------------------------------------------------ tools
 
 
-def results_of(here: Place, *tools: Any, turn: Turn | None = None) -> list[list[tuple[str, bool | None]]]:
-    judged = Judged()
-    here.run(steering(scorer=judged), fixer(tools=list(tools)))
-    return judged.results
-
-
-@every_way
-def test_a_tool_that_raises_is_an_error_of_its_step(way: str) -> None:
-    with place(in_turn(call("crash", "c0", path="a"), said()), way) as here:
-        ((text, is_error),), last = results_of(here, crash)
-    assert (is_error, last) == (True, [])
-    assert text.startswith("An error occurred")
-
-
 @every_way
 def test_a_tool_whose_exception_is_the_callers_ends_the_run_as_failed(way: str) -> None:
     @function_tool(failure_error_function=None)
@@ -176,8 +149,10 @@ async def wait_or_fail(path: str) -> str:
 
 @whole_and_streamed
 def test_a_tool_that_takes_too_long_is_an_error_of_its_step(way: str) -> None:
+    judged = Judged()
     with place(in_turn(call("wait", "c0", path="a"), said()), way) as here:
-        ((text, is_error),), _ = results_of(here, wait)
+        here.run(steering(scorer=judged), fixer(tools=[wait]))
+    ((text, is_error),), _ = judged.results
     assert ("timed out" in text, is_error) == (True, True)
 
 
@@ -210,22 +185,14 @@ def mapping(path: str) -> dict[str, int]:
 
 
 @whole_and_streamed
+@pytest.mark.parametrize("behavior", ["run_llm_again", "stop_on_first_tool"])
 @pytest.mark.parametrize(
     ("tool", "text"), [(listing, "one\ntwo"), (number, "42"), (nothing, "None"), (mapping, "{'files': 3}")]
 )
-def test_what_a_tool_gives_is_what_the_model_reads_of_it(tool: Any, text: str, way: str) -> None:
-    with place(in_turn(call(tool.name, "c0", path="a"), said()), way) as here:
-        assert results_of(here, tool, look) == [[(text, None)], []]
-
-
-@whole_and_streamed
-@pytest.mark.parametrize(
-    ("tool", "text"), [(listing, "one\ntwo"), (number, "42"), (nothing, "None"), (mapping, "{'files': 3}")]
-)
-def test_a_run_that_ends_on_a_tool_has_its_result_as_the_model_would_have_read_it(
-    tool: Any, text: str, way: str
+def test_what_a_tool_gives_is_what_the_model_reads_of_it_or_would_have_read(
+    tool: Any, text: str, behavior: str, way: str
 ) -> None:
     judged = Judged()
     with place(in_turn(call(tool.name, "c0", path="a"), said()), way) as here:
-        here.run(steering(scorer=judged), fixer(tools=[tool], tool_use_behavior="stop_on_first_tool"))
-    assert judged.results == [[(text, None)]]
+        here.run(steering(scorer=judged), fixer(tools=[tool], tool_use_behavior=behavior))
+    assert judged.results[0] == [(text, None)]

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 from agents import (
-    ModelRetrySettings,
-    ModelSettings,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     Runner,
@@ -36,6 +34,7 @@ from tests.openai_agents.world import (
     one_by_one,
     place,
     read,
+    retrying,
     said,
     streamed,
     whole_and_streamed,
@@ -46,19 +45,6 @@ from tests.steered import steering, unguided
 
 
 BROKEN = Turn(error=LookupError("no such thing"))
-
-
-@every_way
-def test_a_models_error_is_raised_as_it_is_after_one_request(way: str) -> None:
-    with place(one_by_one(BROKEN), way) as here:
-        with pytest.raises(BadRequestError, match="no such thing") as caught:
-            here.run(steering(), fixer())
-        assert len(here.requests) == 1
-    run = steering_of(caught.value)
-    assert run.outcome == "failure: BadRequestError"
-    ((entry),) = run.step_log
-    assert (entry.attempts, entry.model_id) == (1, "own")
-    assert "no such thing" in (entry.error or "")
 
 
 @every_way
@@ -74,42 +60,15 @@ def test_an_error_leaves_the_steps_before_it_as_they_were(way: str) -> None:
 # ------------------------------------------------------------ tries again
 
 
-def trying(times: int) -> ModelSettings:
-    return ModelSettings(
-        retry=ModelRetrySettings(
-            max_retries=times,
-            backoff={"initial_delay": 0.0, "jitter": False},
-            policy=retry_policies.http_status([500, 503]),
-        )
-    )
-
-
 def failing(times: int, then: Turn) -> list[Turn]:
     return [Turn(error=ProviderError("busy", status=503))] * times + [then]
-
-
-@every_way
-def test_tries_of_one_call_are_attempts_of_one_entry(way: str) -> None:
-    with place(one_by_one(looks(1)[0], *failing(2, said())), way) as here:
-        run = steering_of(here.run(steering(), fixer(model_settings=trying(2))))
-        assert [entry.attempts for entry in run.step_log] == [1, 3]
-        assert [entry.error for entry in run.step_log] == [None, None]
-        assert run.outcome == "success"
-
-
-@every_way
-def test_every_try_of_a_call_holds_the_same_guidance(way: str) -> None:
-    with place(one_by_one(*failing(2, looks(1)[0]), said()), way) as here:
-        here.run(steering(), fixer(model_settings=trying(2)))
-        assert here.guided == [True] * 4
-        assert len({asked.system for asked in here.requests[:3]}) == 1
 
 
 @every_way
 def test_a_call_whose_tries_are_used_up_has_failed(way: str) -> None:
     with place(one_by_one(*failing(3, said())), way) as here:
         with pytest.raises(InternalServerError) as caught:
-            here.run(steering(), fixer(model_settings=trying(2)))
+            here.run(steering(), fixer(model_settings=retrying(2)))
         assert len(here.requests) == 3
     run = steering_of(caught.value)
     assert [(entry.attempts, bool(entry.error)) for entry in run.step_log] == [(3, True)]
@@ -118,7 +77,7 @@ def test_a_call_whose_tries_are_used_up_has_failed(way: str) -> None:
 @whole_and_streamed
 def test_the_configurations_settings_may_say_to_try_again(way: str) -> None:
     with place(one_by_one(*failing(1, said())), way) as here:
-        run = steering_of(here.run(steering(), fixer(), run_config=here.config(model_settings=trying(1))))
+        run = steering_of(here.run(steering(), fixer(), run_config=here.config(model_settings=retrying(1))))
         assert [entry.attempts for entry in run.step_log] == [2]
 
 
@@ -126,7 +85,7 @@ def test_the_configurations_settings_may_say_to_try_again(way: str) -> None:
 def test_tries_of_a_steered_model_object_are_attempts_of_one_entry(way: str) -> None:
     with place(one_by_one(*failing(2, said())), way) as here:
         rb = steering()
-        agent = fixer(model=openai_model(rb, here.model("own")), model_settings=trying(2))
+        agent = fixer(model=openai_model(rb, here.model("own")), model_settings=retrying(2))
         run = steering_of(here.run(rb, agent))
         assert [entry.attempts for entry in run.step_log] == [3]
 
@@ -201,14 +160,11 @@ def test_the_next_run_of_an_agent_whose_run_failed_begins_anew(way: str) -> None
         assert here.guided == [True, True, True, True]
 
 
-# ------------------------------------------------------------ cancelled runs and abandoned streams
+# ------------------------------------------------------------ streams that nobody reads to the end
 
 
 def begun(here: Place, rb: ReasonBlocks, **options: Any) -> RunResultStreaming:
     return openai_run_streamed(rb, fixer(), TASK, run_config=here.config(), **options)
-
-
-# ------------------------------------------------------------ streams that nobody reads to the end
 
 
 @streamed
@@ -226,18 +182,6 @@ def test_a_stream_that_is_left_goes_on_and_is_recorded(way: str) -> None:
         assert here.guided == [True, True, False, False]
     assert (run.outcome, [entry.step for entry in run.step_log]) == ("success", [0, 1, 2, 3])
     assert run.final is not None
-
-
-@streamed
-def test_a_stream_that_nobody_reads_at_all_goes_on_and_is_recorded(way: str) -> None:
-    async def leave(here: Place) -> SteeredRun:
-        result = begun(here, steering())
-        assert result.run_loop_task is not None
-        await result.run_loop_task
-        return steering_of(result)
-
-    with place(in_turn(*looks(1)), way) as here:
-        assert here.until(leave(here)).outcome == "success"
 
 
 @streamed
@@ -279,30 +223,16 @@ async def stopped(here: Place, rb: ReasonBlocks, mode: Any) -> RunResultStreamin
 
 
 @streamed
-def test_a_run_that_is_cancelled_at_once_is_neither_finished_nor_failed(way: str) -> None:
-    with place(in_turn(*looks(9)), way) as here:
-        run = steering_of(here.until(stopped(here, steering(), "immediate")))
-    assert (run.outcome, run.final) == (None, None)
-    assert [entry.step for entry in run.step_log] == [0]
-
-
-@streamed
-def test_a_run_that_is_cancelled_at_once_is_abandoned_when_its_client_is_closed(way: str) -> None:
+@pytest.mark.parametrize(("mode", "when_closed"), [("immediate", "failure: abandoned"), ("after_turn", None)])
+def test_a_run_that_is_cancelled_at_once_is_abandoned_at_close_and_after_a_turn_it_waits(
+    mode: str, when_closed: str | None, way: str
+) -> None:
     with place(in_turn(*looks(9)), way) as here:
         rb = steering()
-        run = steering_of(here.until(stopped(here, rb, "immediate")))
+        run = steering_of(here.until(stopped(here, rb, mode)))
+        assert (run.outcome, run.final, [entry.step for entry in run.step_log]) == (None, None, [0])
         rb.close()
-    assert run.outcome == "failure: abandoned"
-
-
-@streamed
-def test_a_run_that_is_cancelled_after_a_turn_waits(way: str) -> None:
-    with place(in_turn(*looks(9)), way) as here:
-        rb = steering()
-        run = steering_of(here.until(stopped(here, rb, "after_turn")))
-        rb.close()
-    assert run.outcome is None
-    assert [entry.error for entry in run.step_log] == [None]
+    assert run.outcome == when_closed
 
 
 @streamed
@@ -380,22 +310,12 @@ def cancelled(way: str, how: Callable[[asyncio.Task[Any], Held], Awaitable[None]
 
 @awaited
 @pytest.mark.parametrize("how", [cancel, time_out])
-def test_a_cancelled_run_is_neither_finished_nor_failed(
+def test_a_cancelled_run_is_open_until_its_client_is_closed(
     way: str, how: Callable[[asyncio.Task[Any], Held], Awaitable[None]]
 ) -> None:
-    _, run = cancelled(way, how)
-    assert (run.outcome, run.final, [entry.step for entry in run.step_log]) == (None, None, [0, 1])
-
-
-@awaited
-def test_the_entry_of_a_call_that_was_cancelled_says_so(way: str) -> None:
-    _, run = cancelled(way, cancel)
+    rb, run = cancelled(way, how)
+    assert (run.outcome, run.final) == (None, None)
     assert [(entry.attempts, entry.error) for entry in run.step_log] == [(1, None), (1, "CancelledError")]
-
-
-@awaited
-def test_a_cancelled_run_is_abandoned_when_its_client_is_closed(way: str) -> None:
-    rb, run = cancelled(way, cancel)
     rb.close()
     assert run.outcome == "failure: abandoned"
 
@@ -405,15 +325,9 @@ REFUSED = Turn(error=ProviderError("roles must alternate", status=400))
 
 @every_way
 def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_the_instructions(way: str) -> None:
-    retrying = ModelSettings(
-        retry=ModelRetrySettings(
-            max_retries=1,
-            backoff={"initial_delay": 0.0, "jitter": False},
-            policy=retry_policies.http_status([400]),
-        )
-    )
+    again_if_refused = retrying(1, retry_policies.http_status([400]))
     with place(one_by_one(looks(1)[0], REFUSED, *looks(5, "more")), way) as here:
-        run = steering_of(here.run(steering(), fixer(model_settings=retrying)))
+        run = steering_of(here.run(steering(), fixer(model_settings=again_if_refused)))
         assert here.guided[:3] == [True, True, False]
         refused, again = here.requests[1:3]
         assert again.texts == tuple(map(unguided, refused.texts))

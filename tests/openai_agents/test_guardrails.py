@@ -21,7 +21,7 @@ from agents import (
     tool_output_guardrail,
 )
 
-from reasonblocks_openai_agents import SteeredRun, openai_run, openai_run_streamed, steering_of
+from reasonblocks_openai_agents import openai_run, steering_of
 from reasonblocks_testing import Turn
 from reasonblocks_testing.server import Asked
 from tests.openai_agents.world import (
@@ -33,7 +33,6 @@ from tests.openai_agents.world import (
     in_turn,
     looks,
     place,
-    read,
     said,
     whole_and_streamed,
 )
@@ -98,25 +97,15 @@ def test_an_input_guardrail_beside_the_run_ends_it_as_failed(way: str) -> None:
     assert [entry.step for entry in run.step_log] == [0]
 
 
-def failed_beside(way: str) -> SteeredRun:
-    """Return a run that a guardrail has ended by raising."""
-
+@every_way
+def test_a_call_after_a_guardrail_has_raised_does_not_open_the_failed_run_anew(way: str) -> None:
     async def breaks(context: Any, agent: Any, given: Any) -> GuardrailFunctionOutput:
         raise LookupError("a fault of the guardrail")
 
     with place(in_turn(*looks(1)), way) as here, pytest.raises(LookupError) as caught:
         here.run(steering(), fixer(input_guardrails=[InputGuardrail(breaks)]))
-    return steering_of(caught.value)
-
-
-@every_way
-def test_an_input_guardrail_that_raises_ends_the_run_as_failed(way: str) -> None:
-    assert failed_beside(way).outcome == "failure: LookupError"
-
-
-@every_way
-def test_a_call_that_comes_after_the_run_has_failed_does_not_open_it_anew(way: str) -> None:
-    run = failed_beside(way)
+    run = steering_of(caught.value)
+    assert run.outcome == "failure: LookupError"
     assert asyncio.run(run.decide([{"role": "user", "content": TASK}], agent_name=None, own_model="m")) is None
     assert run.outcome == "failure: LookupError"
 
@@ -192,16 +181,3 @@ def test_a_guardrail_that_runs_an_agent_steered_leaves_the_run_as_it_is(way: str
     with place(lambda asked: said("Yes.") if asked.model == "judge" else looks(2)[asked.answers], way) as here:
         run = steering_of(here.run(rb, fixer(input_guardrails=[InputGuardrail(asks)])))
         assert (run.outcome, [entry.model_id for entry in run.step_log]) == ("success", ["own"] * 3)
-
-
-def test_a_streamed_run_of_which_a_guardrail_trips_is_over_when_its_stream_is() -> None:
-    with place(in_turn(*looks(1)), "run_streamed/responses") as here:
-        agent = fixer(output_guardrails=[OutputGuardrail(verdict(True))])
-
-        async def run() -> None:
-            result = openai_run_streamed(steering(), agent, TASK, run_config=here.config())
-            with pytest.raises(OutputGuardrailTripwireTriggered):
-                await read(result)
-            assert steering_of(result).outcome == "failure: OutputGuardrailTripwireTriggered"
-
-        here.until(run())

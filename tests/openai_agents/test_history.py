@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from tests.openai_agents.world import (
     TASK,
     Judged,
     Place,
+    by_model,
     call,
     crash,
     every_way,
@@ -39,8 +38,8 @@ PLACEMENTS = pytest.mark.parametrize("placement", ["system", "tail"])
 
 
 @contextmanager
-def session(where: str | Path = ":memory:") -> Iterator[SQLiteSession]:
-    kept = SQLiteSession("conversation", where)
+def session() -> Iterator[SQLiteSession]:
+    kept = SQLiteSession("conversation")
     try:
         yield kept
     finally:
@@ -79,31 +78,8 @@ def test_a_session_keeps_nothing_of_ours(placement: str, way: str) -> None:
         assert "REASONBLOCKS" not in repr(items)
 
 
-@whole_and_streamed
-def test_a_session_in_a_file_keeps_nothing_of_ours(tmp_path: Path, way: str) -> None:
-    file = tmp_path / "agent.db"
-    with place(in_turn(*looks(3)), way) as here, session(file) as kept:
-        here.run(steering(placement="tail"), fixer(), session=kept)
-    with sqlite3.connect(file) as database:
-        stored = database.execute("select message_data from agent_messages").fetchall()
-    database.close()
-    assert len(stored) > 6
-    assert "REASONBLOCKS" not in repr(stored)
-
-
 @every_way
-def test_the_task_of_a_sessions_second_run_is_its_own_question(way: str) -> None:
-    rb = steering()
-    with place(one_by_one(*looks(2), *looks(2, "again")), way) as here, session() as kept:
-        first = steering_of(here.run(rb, fixer(), session=kept))
-        second = steering_of(here.run(rb, fixer(), NEXT, session=kept))
-    assert [run.session.run.task for run in (first, second)] == [TASK, NEXT]
-    assert first.run_id != second.run_id
-    assert [run.session.run.session_id for run in (first, second)] == ["conversation"] * 2
-
-
-@every_way
-def test_a_sessions_second_run_begins_anew(way: str) -> None:
+def test_a_sessions_second_run_begins_anew_with_its_own_question_as_its_task(way: str) -> None:
     rb = steering()
     with place(one_by_one(*looks(2), *looks(2, "again")), way) as here, session() as kept:
         first = steering_of(here.run(rb, fixer(), session=kept))
@@ -112,6 +88,9 @@ def test_a_sessions_second_run_begins_anew(way: str) -> None:
         assert here.guided == [True, True, False] * 2
     for run in (first, second):
         assert [entry.difficulty for entry in run.step_log] == [None, 0.4, 0.4]
+    assert [run.session.run.task for run in (first, second)] == [TASK, NEXT]
+    assert first.run_id != second.run_id
+    assert [run.session.run.session_id for run in (first, second)] == ["conversation"] * 2
 
 
 @whole_and_streamed
@@ -290,17 +269,8 @@ def test_a_handoff_stays_in_the_servers_conversation(chain: dict[str, Any], way:
 def test_an_agent_of_a_tool_is_guided_in_its_instructions(chain: dict[str, Any], way: str) -> None:
     inner = fixer(name="inner", model="inner")
     agent: Agent[Any] = fixer(tools=[inner.as_tool("ask", "Asks.")])
-
-    def answer(asked: Any) -> Any:
-        outer = [call("ask", "a0", input="Look."), said()]
-        return (looks(1) if asked.model == "inner" else outer)[asked.answers]
-
-    with place(answer, way) as here:
+    with place(by_model(own=[call("ask", "a0", input="Look."), said()], inner=looks(1)), way) as here:
         (child,) = steering_of(here.run(steering(placement="tail"), agent, **chain)).children
         assert child.outcome == "success"
         assert {entry.placement for entry in child.step_log} == {"system"}
-        assert all("[REASONBLOCKS]" in asked.system for asked in of_model(here, "inner"))
-
-
-def of_model(here: Place, model: str) -> list[Any]:
-    return [asked for asked in here.requests if asked.model == model]
+        assert all("[REASONBLOCKS]" in asked.system for asked in here.requests if asked.model == "inner")

@@ -11,7 +11,6 @@ import pytest
 from agents import Agent, AgentHooks, MaxTurnsExceeded, RunHooks, RunState, function_tool
 from openai import BadRequestError
 
-from reasonblocks.exceptions import ConfigError
 from reasonblocks_openai_agents import RecordingHooks, openai_hooks, steering_of
 from reasonblocks_testing import Turn, tool_call
 from reasonblocks_testing.server import Asked
@@ -23,6 +22,7 @@ from tests.openai_agents.world import (
     Place,
     awaited,
     by_model,
+    by_task,
     call,
     crash,
     every_way,
@@ -118,10 +118,6 @@ def test_hooks_given_to_a_tool_record_its_agent(way: str) -> None:
     ]
 
 
-def by_task(asked: Asked) -> Turn:
-    return looks(3, mark=asked.task)[asked.answers]
-
-
 @whole_and_streamed
 def test_hooks_given_to_a_tool_tell_its_agents_apart_that_run_at_once(way: str) -> None:
     def answer(asked: Asked) -> Turn:
@@ -202,11 +198,6 @@ def test_a_second_run_is_a_run_of_its_own(way: str) -> None:
         ("run", TASK),
         ("run.2", "And the docs?"),
     ]
-
-
-def test_a_wrong_option_is_refused_where_it_is_given() -> None:
-    with pytest.raises(ConfigError, match="placement"):
-        openai_hooks(steering(), placement="context")
 
 
 @whole_and_streamed

@@ -12,8 +12,6 @@ from agents import (
     Model,
     ModelProvider,
     ModelRetryAdviceRequest,
-    ModelRetrySettings,
-    ModelSettings,
     MultiProvider,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
@@ -25,9 +23,20 @@ from agents.items import ModelResponse
 from agents.retry import ModelRetryAdvice
 from agents.tool_context import ToolContext
 
-from reasonblocks.exceptions import ConfigError
 from reasonblocks_openai_agents import openai_model, steering_of
-from tests.openai_agents.world import by_model, call, every_way, fixer, in_turn, looks, place, said, whole_and_streamed
+from tests.openai_agents.world import (
+    Giving,
+    by_model,
+    call,
+    every_way,
+    fixer,
+    in_turn,
+    looks,
+    place,
+    retrying,
+    said,
+    whole_and_streamed,
+)
 from tests.steered import steering
 
 # ------------------------------------------------------------ a steered model object
@@ -66,12 +75,6 @@ def test_what_a_factory_raises_for_the_agents_own_model_is_the_callers(way: str)
 
     with place(in_turn(said()), way) as here, pytest.raises(LookupError, match="no such model"):
         here.plain(fixer(model=openai_model(steering(), "own", factory)))
-
-
-@pytest.mark.parametrize("wrong", [{"placement": "context"}, {"task_profile": "cooking"}, {"runid": "x"}])
-def test_a_wrong_option_is_refused_where_it_is_given(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
-        openai_model(steering(), "own", **wrong)
 
 
 @whole_and_streamed
@@ -135,27 +138,8 @@ def test_a_steered_run_whose_provider_gives_it_asks_once_for_each_call(way: str)
     assert len(model.runs) == 0
 
 
-class Giving(ModelProvider):
-    """Gives one model, whatever is asked for."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def get_model(self, model_name: str | None) -> Model:
-        return self.model
-
-
 def test_the_sdks_own_provider_knows_no_difference() -> None:
     assert isinstance(openai_model(steering(), "own", MultiProvider().get_model), Model)
-
-
-@whole_and_streamed
-def test_a_run_can_be_marked_as_failed_by_its_id(way: str) -> None:
-    with place(in_turn(*looks(1)), way) as here:
-        model = openai_model(steering(), here.model("own"), run_id="run-1")
-        here.plain(fixer(model=model))
-        model.mark_failure("failure: tests are red", "run-1")
-    assert model.runs["run-1"].outcome == "failure: tests are red"
 
 
 # ------------------------------------------------------------ models of the caller
@@ -210,20 +194,13 @@ class Advising(Wrapped):
         return ModelRetryAdvice(suggested=True, retry_after=0.0, replay_safety="safe")
 
 
-RETRYING = ModelSettings(
-    retry=ModelRetrySettings(
-        max_retries=1, backoff={"initial_delay": 0.0, "jitter": False}, policy=retry_policies.provider_suggested()
-    )
-)
-
-
 @whole_and_streamed
 @pytest.mark.parametrize("off", ["0", "1"])
 def test_what_a_model_says_of_trying_again_counts(off: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", off)
     with place(in_turn(replace(said(), failures=1)), way) as at:
         model = openai_model(steering(), Advising(at.model("own")))
-        at.plain(fixer(model=model, model_settings=RETRYING))
+        at.plain(fixer(model=model, model_settings=retrying(1, retry_policies.provider_suggested())))
         assert len(at.requests) == 2
 
 

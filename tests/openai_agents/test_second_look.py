@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from reasonblocks.requests import Evaluate
 from reasonblocks.types import Doubt, Evaluation
 from reasonblocks_openai_agents import SteeredRun, openai_model, openai_run_streamed, steering_of
-from reasonblocks_testing import RecordingSink, ScriptedEvaluator, ScriptedReasonBlocks, Turn
+from reasonblocks_testing import ScriptedEvaluator, ScriptedReasonBlocks, Turn
 from reasonblocks_testing.server import Asked
 from tests.openai_agents.other_process import alone, approved
 from tests.openai_agents.world import (
@@ -69,26 +69,6 @@ def kinds(items: Sequence[Any]) -> list[str]:
     return [str(item.get("type") or roles.get(item["role"], item["role"])) for item in items]
 
 
-def log_of(run: SteeredRun) -> list[tuple[int, tuple[str, ...]]]:
-    return [(entry.step, entry.intervention_texts) for entry in run.step_log]
-
-
-@every_way
-def test_a_second_look_is_one_more_call_of_the_same_run(way: str) -> None:
-    sink = RecordingSink()
-    rb = doubting(sinks=[sink])
-    with place(one_by_one(*looks(1), said("Really all seen.")), way) as here:
-        result = here.run(rb, fixer(), run_id="run-1")
-        assert here.guided == [False, False, True]
-        assert here.requests[2].texts[-1].endswith(DOUBT)
-    rb.close()
-    run = steering_of(result)
-    assert (run.run_id, run.outcome, result.final_output) == ("run-1", "success", "Really all seen.")
-    assert log_of(run) == [(0, ()), (1, ()), (2, (DOUBT,))]
-    assert run.final is not None
-    assert [type(event).__name__ for event in sink.events].count("RunFinish") == 1
-
-
 @every_way
 def test_its_result_is_that_of_one_run(way: str) -> None:
     agent = fixer(model_settings=ModelSettings(include_usage=True))
@@ -104,14 +84,6 @@ def test_its_result_is_that_of_one_run(way: str) -> None:
     assert result.to_state()._current_turn == 4
 
 
-@every_way
-def test_without_a_doubt_nothing_is_added(way: str) -> None:
-    with place(one_by_one(*looks(2)), way) as here:
-        run = steering_of(here.run(doubting(after=3), fixer()))
-        assert len(here.requests) == 3
-    assert run.outcome == "success"
-
-
 @whole_and_streamed
 def test_an_observed_run_has_none_and_its_log_says_what_it_would_have_read(way: str) -> None:
     with place(one_by_one(*TWICE), way) as here:
@@ -119,12 +91,6 @@ def test_an_observed_run_has_none_and_its_log_says_what_it_would_have_read(way: 
         assert len(here.requests) == 2
     assert run.final is not None
     assert (run.outcome, run.final.withheld_texts) == ("success", (DOUBT,))
-
-
-@every_way
-def test_there_is_one_second_look_in_a_run(way: str) -> None:
-    with place(one_by_one(said(), said("Yes."), said("Never asked for.")), way) as here:
-        assert here.run(doubting(after=0), fixer()).final_output == "Yes."
 
 
 @whole_and_streamed

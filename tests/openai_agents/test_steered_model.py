@@ -7,10 +7,10 @@ import threading
 from typing import Any
 
 import pytest
-from agents import Agent, ModelRetrySettings, ModelSettings, retry_policies
+from agents import Agent, ModelSettings
 from openai import BadRequestError, InternalServerError
 
-from reasonblocks_openai_agents import SteeredRun, openai_model, steering_of
+from reasonblocks_openai_agents import openai_model, steering_of
 from reasonblocks_testing import Turn
 from reasonblocks_testing.server import Asked, ProviderError
 from tests.openai_agents.world import (
@@ -20,6 +20,7 @@ from tests.openai_agents.world import (
     Place,
     awaited,
     by_model,
+    by_task,
     call,
     every_way,
     fixer,
@@ -27,6 +28,7 @@ from tests.openai_agents.world import (
     looks,
     one_by_one,
     place,
+    retrying,
     said,
     whole_and_streamed,
 )
@@ -84,10 +86,6 @@ def test_a_second_run_is_a_run_of_its_own(way: str) -> None:
         ("run", "success", TASK),
         ("run.2", "success", "And the docs?"),
     ]
-
-
-def by_task(asked: Asked) -> Turn:
-    return looks(3, mark=asked.task)[asked.answers]
 
 
 @awaited
@@ -162,16 +160,6 @@ def test_a_run_that_raises_stays_open_until_it_is_closed(way: str) -> None:
     assert [one.outcome for one in model.runs.values()] == ["failure: abandoned"]
 
 
-def trying(times: int) -> ModelSettings:
-    return ModelSettings(
-        retry=ModelRetrySettings(
-            max_retries=times,
-            backoff={"initial_delay": 0.0, "jitter": False},
-            policy=retry_policies.http_status([503]),
-        )
-    )
-
-
 @every_way
 @pytest.mark.parametrize("call_number", [0, 1])
 def test_tries_of_a_call_are_attempts_of_one_entry(call_number: int, way: str) -> None:
@@ -179,7 +167,7 @@ def test_tries_of_a_call_are_attempts_of_one_entry(call_number: int, way: str) -
     turns[call_number:call_number] = [Turn(error=ProviderError("busy", status=503))] * 2
     with place(one_by_one(*turns), way) as here:
         model = openai_model(steering(), here.model("own"))
-        here.plain(fixer(model=model, model_settings=trying(2)))
+        here.plain(fixer(model=model, model_settings=retrying(2)))
         assert here.guided == [True] * 4
     (run,) = model.runs.values()
     assert [entry.attempts for entry in run.step_log] == [3 if at == call_number else 1 for at in range(2)]
@@ -199,7 +187,7 @@ def test_tries_of_many_runs_at_once_stay_in_their_runs() -> None:
         return by_task(asked)
 
     async def many(here: Place) -> None:
-        agent = fixer(model=model, model_settings=trying(1))
+        agent = fixer(model=model, model_settings=retrying(1))
         await asyncio.gather(*(here.aplain(agent, f"task {at}") for at in range(RUNS)))
 
     with place(answer) as here:
@@ -213,7 +201,7 @@ def test_a_call_whose_tries_are_used_up_leaves_no_run_that_a_later_one_joins(way
     busy = [Turn(error=ProviderError("busy", status=503))] * 2
     with place(one_by_one(*busy, *looks(1)), way) as here:
         model = openai_model(steering(), here.model("own"))
-        agent = fixer(model=model, model_settings=trying(1))
+        agent = fixer(model=model, model_settings=retrying(1))
         with pytest.raises(InternalServerError):
             here.plain(agent)
         here.plain(agent)
@@ -244,44 +232,15 @@ def test_leaving_it_finishes_what_is_open_as_abandoned(asynchronous: bool, way: 
 # ------------------------------------------------------------ model objects of agents in tools
 
 
-STEPS = 3
-TURNS: dict[str, list[Turn]] = {"own": [call("ask", input="Look."), said()], "inner": looks(STEPS)}
-
-
-def child_of(at: Place) -> SteeredRun:
-    """The run of the agent of the tool, after a run of the agent that has it."""
-    reader: Agent[Any] = fixer(name="reader", model=at.model("inner"))
-    result = at.run(steering(), fixer(tools=[reader.as_tool("ask", "Asks.")]))
+@whole_and_streamed
+def test_each_call_of_a_model_object_in_a_tool_is_a_step_of_its_agents_run(way: str) -> None:
+    own, inner = [call("ask", input="Look."), said()], looks(3)
+    with place(by_model(own=own, inner=inner), way) as at:
+        reader: Agent[Any] = fixer(name="reader", model=at.model("inner"))
+        result = at.run(steering(), fixer(tools=[reader.as_tool("ask", "Asks.")]))
+        bodies = [str(request.body) for request in at.requests if request.model == "inner"]
     (child,) = steering_of(result).children
-    return child
-
-
-def asked_inside(at: Place) -> list[Asked]:
-    return [request for request in at.requests if request.model == "inner"]
-
-
-@whole_and_streamed
-def test_each_of_its_calls_has_an_entry_with_what_it_called(way: str) -> None:
-    with place(by_model(**TURNS), way) as at:
-        log = child_of(at).step_log
-        assert [entry.tool_calls for entry in log] == [("look",), ("look",), ("look",), ()]
-
-
-@whole_and_streamed
-def test_no_entry_says_that_it_was_not_called(way: str) -> None:
-    with place(by_model(**TURNS), way) as at:
-        assert [entry.error for entry in child_of(at).step_log] == [None] * (STEPS + 1)
-
-
-@whole_and_streamed
-def test_each_of_its_steps_is_judged(way: str) -> None:
-    with place(by_model(**TURNS), way) as at:
-        assert [entry.difficulty for entry in child_of(at).step_log] == [None, 0.4, 0.4, 0.4]
-
-
-@whole_and_streamed
-def test_what_is_for_its_first_call_is_in_no_other(way: str) -> None:
-    with place(by_model(**TURNS), way) as at:
-        child_of(at)
-        rules = ["Check before you say" in str(request.body) for request in asked_inside(at)]
-        assert rules == [True, False, False, False]
+    assert [entry.tool_calls for entry in child.step_log] == [("look",), ("look",), ("look",), ()]
+    assert [entry.error for entry in child.step_log] == [None] * 4
+    assert [entry.difficulty for entry in child.step_log] == [None, 0.4, 0.4, 0.4]
+    assert ["Check before you say" in body for body in bodies] == [True, False, False, False]

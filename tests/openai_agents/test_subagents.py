@@ -46,21 +46,6 @@ from tests.steered import steering
 
 
 @every_way
-def test_an_agent_as_a_tool_has_a_run_of_its_own(way: str) -> None:
-    inner = named("inner", look)
-    answer = by_model(outer=[asking("inner", "Look twice."), said()], inner=looks(2))
-    with place(answer, way) as here:
-        outer = steering_of(here.run(steering(), named("outer", as_tool(inner)), run_id="outer-run"))
-        (child,) = outer.children
-        assert family(outer) == ("outer", "success", [("inner", "success", [])])
-        assert [entry.step for entry in child.step_log] == [0, 1, 2]
-        assert [entry.step for entry in outer.step_log] == [0, 1]
-        assert child.run_id != "outer-run"
-        told = child.session.run
-        assert (told.parent_run_id, told.parent_call_id, told.task) == ("outer-run", "inner Look twice.", "Look twice.")
-
-
-@every_way
 def test_the_agent_of_a_tool_is_guided_by_its_own_steps(way: str) -> None:
     inner = named("inner", look)
     answer = by_model(outer=[asking("inner", "Look."), said()], inner=looks(4))
@@ -92,19 +77,6 @@ def test_two_agents_at_once_have_two_runs(way: str) -> None:
             "b": "inner b",
         }
         assert [[entry.step for entry in child.step_log] for child in outer.children] == [[0, 1, 2]] * 2
-
-
-@every_way
-def test_agents_of_an_agent_of_a_tool_have_runs_of_their_own(way: str) -> None:
-    middle = named("middle", as_tool(named("inner", look)))
-    answer = with_question(outer=[asking("middle", "?"), said()], middle=[asking("inner", "a", "b"), said()])
-    with place(answer, way) as here:
-        outer = steering_of(here.run(steering(), named("outer", as_tool(middle))))
-        assert family(outer) == ("outer", "success", [("middle", "success", [("inner", "success", [])] * 2)])
-        (run,) = outer.children
-        assert [[entry.step for entry in child.step_log] for child in run.children] == [[0, 1, 2]] * 2
-        assert [entry.step for entry in run.step_log] == [0, 1]
-        assert {child.session.run.parent_run_id for child in run.children} == {run.run_id}
 
 
 @whole_and_streamed
@@ -327,14 +299,6 @@ def test_runs_that_a_configuration_steers_at_once_are_told_apart(way: str) -> No
         outer = steering_of(here.run(steering(), named("outer", delegate)))
         assert [run.outcome for run in outer.children] == ["success"] * 3
         assert [[entry.model_id for entry in run.step_log] for run in outer.children] == [[name] * 4 for name in inner]
-
-
-@whole_and_streamed
-def test_a_run_after_a_run_has_no_parent(way: str) -> None:
-    rb = steering()
-    with place(by_model(outer=looks(1)), way) as here:
-        runs = [steering_of(here.run(rb, named("outer", look))) for _ in range(2)]
-    assert [run.session.run.parent_run_id for run in runs] == [None, None]
 
 
 def test_runs_side_by_side_have_no_parent() -> None:

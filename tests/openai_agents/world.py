@@ -16,6 +16,9 @@ import pytest
 from agents import (
     Agent,
     Model,
+    ModelProvider,
+    ModelRetrySettings,
+    ModelSettings,
     OpenAIChatCompletionsModel,
     OpenAIProvider,
     OpenAIResponsesModel,
@@ -24,6 +27,7 @@ from agents import (
     RunResult,
     RunResultStreaming,
     function_tool,
+    retry_policies,
 )
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from openai._utils import is_given
@@ -99,6 +103,28 @@ def one_by_one(*turns: Turn) -> Answer:
 def by_model(**turns: Sequence[Turn]) -> Answer:
     """The same, with a list of turns for each model that is asked."""
     return lambda asked: turns[asked.model][asked.answers]
+
+
+def by_task(asked: Asked) -> Turn:
+    """Of a run of three looks, whose calls have ids of their own for each task."""
+    return looks(3, mark=asked.task)[asked.answers]
+
+
+class Giving(ModelProvider):
+    """Gives one model, whatever is asked for."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def get_model(self, model_name: str | None) -> Model:
+        return self.model
+
+
+def retrying(times: int, policy: Any = None) -> ModelSettings:
+    """Try a call that a busy provider refuses so many times again, or those that the policy names."""
+    backoff: Any = {"initial_delay": 0.0, "jitter": False}
+    policy = policy or retry_policies.http_status([500, 503])
+    return ModelSettings(retry=ModelRetrySettings(max_retries=times, backoff=backoff, policy=policy))
 
 
 # ------------------------------------------------------------ steering

@@ -82,6 +82,10 @@ def turns(query: Query) -> int:
     return sum(message["role"] == "assistant" for message in query.messages)
 
 
+def seed_of(query: Query) -> int:
+    return int(str(query.messages[1]["content"]).split(":")[0].removeprefix("Task "))
+
+
 def to_and_fro(query: Query) -> Reply:
     """Go from cell 1 to cell 2 and back: the library speaks after some calls."""
     return go(1 + turns(query) % 2)

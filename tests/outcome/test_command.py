@@ -23,7 +23,6 @@ from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer
 from reasonblocks_workbench.cli import main as reasonblocks
 
 MODEL = "agent-model"
-SMALL = ("--seeds", "1", "--samples", "1", "--out", "pilot")
 numbers = count()
 
 
@@ -102,7 +101,8 @@ def test_the_command_plays_shows_tables_and_a_verdict_and_plays_nothing_twice(
 
     capsys.readouterr()
     assert reasonblocks(["replay", str(tmp_path / f"pilot/{MODEL}.tune.replay.jsonl"), "--json"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) >= len(played)
+    replayed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sum("run_id" in line for line in replayed) == len(played)
 
 
 def test_tables_need_no_model_and_json_is_one_object_a_line(server: ScriptedServer, command: Command) -> None:

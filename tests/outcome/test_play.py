@@ -12,7 +12,7 @@ from _outcome.backend import BackendError, Query, Reply
 from _outcome.play import play
 from _outcome.run import Run
 
-from tests.outcome.played import Cells, Scripted, counted, go, setting, turns
+from tests.outcome.played import Cells, Scripted, counted, go, seed_of, setting, turns
 
 
 def runs(factory: type[Cells], count: int, first: int = 0) -> Iterator[Run]:
@@ -25,10 +25,6 @@ def walk(query: Query) -> Reply:
     """Go to the goal in two to four calls, depending on the task."""
     seed = seed_of(query)
     return go(5 if turns(query) == 1 + seed % 3 else 1 + turns(query))
-
-
-def seed_of(query: Query) -> int:
-    return int(str(query.messages[1]["content"]).split(":")[0].removeprefix("Task "))
 
 
 @pytest.mark.parametrize("in_rounds", [True, False])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +49,25 @@ class Agents:
         task.make("go", {"cell": "5"})
 
 
-def left(
-    agents: Agents, factory: Any, store: Store, monkeypatch: pytest.MonkeyPatch, concurrency: int = 1, seeds: int = 2
-) -> Plays:
-    monkeypatch.setitem(FRAMEWORKS, "hand", agents)
-    what = Experiment(families={"cells": factory}, seeds=range(seeds), arms=["off"], samples=1)
-    return plays(what, ENDPOINT, "hand", store, concurrency)
+Left = Callable[..., Plays]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "rows.jsonl", {}) as made:
+        yield made
+
+
+@pytest.fixture
+def left(store: Store, monkeypatch: pytest.MonkeyPatch) -> Left:
+    """`left(agents, factory)`: what a store lacks of the runs of two seeds."""
+
+    def found(agents: Agents, factory: Any, *, concurrency: int = 1, seeds: int = 2, samples: int = 1) -> Plays:
+        monkeypatch.setitem(FRAMEWORKS, "hand", agents)
+        what = Experiment(families={"cells": factory}, seeds=range(seeds), arms=["off"], samples=samples)
+        return plays(what, ENDPOINT, "hand", store, concurrency)
+
+    return found
 
 
 def kept(found: Plays, store: Store) -> list[Row]:
@@ -62,11 +78,10 @@ def kept(found: Plays, store: Store) -> list[Row]:
     return rows
 
 
-def test_each_seed_is_played_with_and_without_steering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_seed_is_played_with_and_without_steering(store: Store, left: Left) -> None:
     agents, factory = Agents(), counted()
-    with Store(tmp_path / "rows.jsonl", {}) as store:
-        rows = kept(left(agents, factory, store, monkeypatch), store)
-        assert len(left(agents, factory, store, monkeypatch)) == 0
+    rows = kept(left(agents, factory), store)
+    assert len(left(agents, factory)) == 0
     assert [(row.seed, row.arm, row.won, row.through) for row in rows] == [
         (seed, arm, True, "hand") for seed in (0, 1) for arm in ("off", "steer")
     ]
@@ -74,32 +89,31 @@ def test_each_seed_is_played_with_and_without_steering(tmp_path: Path, monkeypat
     assert factory.opened == factory.closed == 4
 
 
-def test_a_run_with_an_error_is_kept_closed_and_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_an_error_is_kept_closed_and_played_again(store: Store, left: Left) -> None:
     factory = counted()
-    with Store(tmp_path / "rows.jsonl", {}) as store:
-        rows = kept(left(Agents(failing=2), factory, store, monkeypatch), store)
-        assert [row.error is None for row in rows] == [True, False] * 2
-        assert len(left(Agents(), factory, store, monkeypatch)) == 2
-        assert all(row.error is None for row in kept(left(Agents(), factory, store, monkeypatch), store))
-        assert len(store.rows) == 4
-    assert factory.opened == factory.closed == 6
+    rows = kept(left(Agents(failing=4), factory, samples=2), store)
+    assert [row.error is None for row in rows] == [True, True, True, False] * 2
+    again = left(Agents(), factory, samples=2)
+    assert len(again) == 2
+    assert all(row.error is None for row in kept(again, store))
+    assert Counter((row.seed, row.arm, row.sample) for row in store.rows) == Counter(
+        product((0, 1), ("off", "steer"), (0, 1))
+    )
+    assert factory.opened == factory.closed == 10
 
 
-def test_so_many_runs_are_played_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_runs_are_played_at_a_time(store: Store, left: Left) -> None:
     agents = Agents(together=3)
-    with Store(tmp_path / "rows.jsonl", {}) as store:
-        kept(left(agents, counted(), store, monkeypatch, concurrency=3, seeds=3), store)
+    kept(left(agents, counted(), concurrency=3, seeds=3), store)
     assert agents.most == 3
 
 
-def test_a_framework_that_is_not_installed_is_named_before_any_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_framework_that_is_not_installed_is_named_before_any_run(left: Left) -> None:
     class Missing(Agents):
         def __call__(self) -> Any:
             raise ImportError("pip install hand")
 
     factory = counted()
-    with Store(tmp_path / "rows.jsonl", {}) as store, pytest.raises(ImportError, match="pip install hand"):
-        left(Missing(), factory, store, monkeypatch)
+    with pytest.raises(ImportError, match="pip install hand"):
+        left(Missing(), factory)
     assert factory.opened == 0

@@ -52,12 +52,6 @@ def test_only_points_at_which_both_have_runs_count() -> None:
     assert (found.points, found.advantage[0]) == (1, 1.0)
 
 
-def test_runs_with_an_error_do_not_count() -> None:
-    rows = branches("house", [{"off": [0, 1], ARM: [0, 1]}])
-    broken = [replace(row, error="503") if row.arm == "off" and row.won else row for row in rows]
-    assert effect(sample_of(broken), ARM).advantage[0] == 0.5
-
-
 def test_a_share_of_nothing_has_the_exact_binomial_interval() -> None:
     flips = effect(points(*[([0], [0])] * 9, ([1], [1])), ARM).flips
     found = share_interval(flips.recovery, flips.lost_points)

@@ -31,8 +31,6 @@ REOPENING = {"claim"}
 PROCESSES = {"project"}
 """Families that start a process for each test run: few seeds of them are played."""
 
-Make = Callable[[], Environment]
-
 
 def seeds(family: str) -> range:
     return range(3 if family in PROCESSES else SEEDS)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
-from _outcome.experiment import Experiment
 from _outcome.rows import Made, Row
-from _outcome.store import Store
 from _outcome.through import FRAMEWORKS, Endpoint, play_through
-from _outcome.through.plays import plays
 from _outcome.through.task import Task
 from own_outcome_task import Meeting
 
@@ -195,29 +191,6 @@ def test_every_request_has_the_settings_that_are_given_and_no_others(through: st
         for endpoint in (plain, replace(plain, temperature=0.25, max_tokens=64, tool_choice="required")):
             play_through(Meeting(), SEED, arm, through=through, endpoint=endpoint, rb=client(), family="meeting")
     assert [sampling(request) for request in server.requests] == [(None, None, None)] * 2 + [(0.25, 64, "required")] * 2
-
-
-def test_an_experiment_plays_both_arms_and_repeats_only_what_ended_with_an_error(through: str, tmp_path: Path) -> None:
-    what = Experiment(families={"meeting": Meeting}, seeds=[SEED], arms=["off"], samples=2)
-    failures = iter([True])
-
-    def answer(asked: Asked) -> Turn:
-        if next(failures, False):
-            raise ProviderError("no quota", status=403)
-        return turn_by_turn(calls("book", hour=COMMON))(asked)
-
-    with ScriptedServer(answer) as server, Store(tmp_path / "rows.jsonl", {}) as store:
-        endpoint = Endpoint(base_url=server.openai_url, model="agent-model", retries=0)
-        counts = []
-        for _ in range(3):
-            left = plays(what, endpoint, through, store, 2)
-            counts.append(len(left))
-            for row in left.rows():
-                store.append(row)
-    assert counts == [4, 1, 0]
-    assert sorted((row.arm, row.sample, row.won) for row in store.rows) == [
-        (arm, sample, True) for arm in ("off", "steer") for sample in (0, 1)
-    ]
 
 
 def test_a_key_that_no_header_can_carry_is_refused_and_not_shown() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from _outcome.transcripts import records, write
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.types import Step, ToolCall, ToolResult
-from reasonblocks_workbench.cli import main
 from reasonblocks_workbench.replay import replay
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.outcome.made import shadow
@@ -44,21 +42,13 @@ def test_a_run_is_read_with_its_steps(path: Path) -> None:
 
 
 def test_a_run_is_known_by_its_task_agent_and_outcome(path: Path) -> None:
-    won = replace(LOST, won=True, ended=True, seed=4)
-    first, second = read(path, LOST, won)
-    assert (first.task_key, second.task_key) == ("house/3", "house/4")
-    assert (first.source, first.model) == ("small/loop/house", "small")
-    assert (first.outcome, second.outcome) == ("failure: out of steps", "success")
-    assert (first.has_outcome, second.has_outcome, first.run_id != second.run_id) == (True, True, True)
-
-
-def test_a_run_that_gave_up_failed(path: Path) -> None:
-    assert [run.outcome for run in read(path, replace(LOST, ended=True))] == ["failure: gave up"]
-
-
-def test_a_run_that_broke_off_has_no_outcome(path: Path) -> None:
-    (run,) = read(path, replace(LOST, error="BackendError: 503"))
-    assert not run.has_outcome
+    won, gave_up = replace(LOST, won=True, ended=True, seed=4), replace(LOST, ended=True, seed=5)
+    runs = read(path, LOST, won, gave_up, replace(LOST, error="BackendError: 503", seed=6))
+    assert [run.task_key for run in runs] == ["house/3", "house/4", "house/5", "house/6"]
+    assert {(run.source, run.model) for run in runs} == {("small/loop/house", "small")}
+    assert [run.outcome for run in runs[:3]] == ["failure: out of steps", "success", "failure: gave up"]
+    assert [run.has_outcome for run in runs] == [True, True, True, False]
+    assert len({run.run_id for run in runs}) == 4
 
 
 def test_a_family_whose_runs_end_early_only_when_they_are_won_is_marked(path: Path) -> None:
@@ -77,16 +67,3 @@ def test_a_replay_finds_what_the_run_holds(path: Path) -> None:
     with ReasonBlocks() as rb:
         fired = [decision.gate_decision == "inject" for decision in replay(rb, run).decisions]
     assert any(fired)
-
-
-def test_the_command_line_replays_every_run(
-    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("REASONBLOCKS_STRICT", raising=False)
-    write(path, [LOST, shadow("hunt", 2, won=True)])
-    assert main(["replay", str(path), "--json"]) == 0
-    replayed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(run["run_id"], len(run["steps"])) for run in replayed if "run_id" in run] == [
-        ("small/loop/shadow/house/3/off/0", 6),
-        ("small/loop/shadow/hunt/2/off/0", 8),
-    ]

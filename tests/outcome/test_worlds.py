@@ -68,19 +68,22 @@ There is a coin on the floor.
 >                                                                 -= Study =-0/2"""
 
 
-def test_a_screen_is_shortened_to_what_is_there() -> None:
-    want = "-= Study =- You arrive in a study. An usual one. There is an open plain door leading north."
-    assert shortened(SCREEN) == f"{want} There is a coin on the floor."
+END = "You eat the meal.\n\n\n     *** You lost! ***\n\nYou scored 4.\n\nWould you like to RESTART, or QUIT?\n> x"
+READ = "You read:\n\nIngredients:\n  red onion\n  salt\n\nDirections:\n  dice the red onion\n  prepare meal\n\n> x"
+SHORT = "-= Study =- You arrive in a study. An usual one. There is an open plain door leading north."
 
 
-def test_an_end_is_shortened_without_its_question() -> None:
-    end = "You eat the meal.\n\n\n     *** You lost! ***\n\nYou scored 4.\n\nWould you like to RESTART, or QUIT?\n> x"
-    assert shortened(end) == "You eat the meal. *** You lost! *** You scored 4."
-
-
-def test_a_recipe_keeps_its_lines_apart() -> None:
-    book = "You read:\n\nIngredients:\n  red onion\n  salt\n\nDirections:\n  dice the red onion\n  prepare meal\n\n> x"
-    assert shortened(book) == "Ingredients: red onion, salt. Directions: dice the red onion, prepare meal."
+@pytest.mark.parametrize(
+    ("screen", "short"),
+    [
+        (SCREEN, f"{SHORT} There is a coin on the floor."),
+        (END, "You eat the meal. *** You lost! *** You scored 4."),
+        (READ, "Ingredients: red onion, salt. Directions: dice the red onion, prepare meal."),
+    ],
+    ids=["what is there", "an end without its question", "a recipe with its lines apart"],
+)
+def test_a_screen_is_shortened_to_what_is_there(screen: str, short: str) -> None:
+    assert shortened(screen) == short
 
 
 def test_a_long_text_is_clipped_and_the_lists_are_kept() -> None:

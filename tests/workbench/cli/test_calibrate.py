@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,9 +11,8 @@ from reasonblocks import ReasonBlocks
 from reasonblocks.engine.scoring import LEVEL_STEPS, calm_of, parts_of
 from reasonblocks.monitors.calibration import SHIPPED_LEVEL, level_of
 from reasonblocks.types import Step
+from tests.workbench.cli.conftest import Command, Write
 
-Command = Callable[..., Any]
-Write = Callable[..., str]
 SAID = "I look at the next one of the files that the user has named, and compare it with the one before."
 
 

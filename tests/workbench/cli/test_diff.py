@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ from reasonblocks_workbench.cli._diff import Comparison, diff_json, differing, d
 from reasonblocks_workbench.cli._lines import ASCII, Canvas, plain
 from reasonblocks_workbench.replay import ReplayedRun, Stand
 from reasonblocks_workbench.traces import RecordedRun
+from tests.workbench.cli.conftest import Command, Write
 
-Command = Callable[..., Any]
-Write = Callable[..., str]
 CANVAS = Canvas(width=100, glyphs=ASCII)
 TEXT = Injection(source="MonitorSteeringInjection", text="You loop.")
 FAILED = {

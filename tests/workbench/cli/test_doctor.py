@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,8 +16,7 @@ from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.types import Codebase, Finding
 from reasonblocks_workbench.cli import _doctor
 from reasonblocks_workbench.cli._doctor import examine
-
-Command = Callable[..., Any]
+from tests.workbench.cli.conftest import Command
 
 
 @pytest.fixture

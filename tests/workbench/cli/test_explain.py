@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reasonblocks.backends.profiles import ProfileFile
 from reasonblocks.types import JSON
-
-Command = Callable[..., Any]
-Write = Callable[..., str]
+from tests.workbench.cli.conftest import Command, Write
 
 
 def step(action: str, observation: str, argument: str = "x", **more: object) -> dict[str, object]:

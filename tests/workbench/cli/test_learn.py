@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reasonblocks.backends.local_store import LocalStore
+from tests.workbench.cli.conftest import Command, Write
 
-Command = Callable[..., Any]
-Write = Callable[..., str]
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "dev" / "tau_airline.jsonl.gz"
 
 

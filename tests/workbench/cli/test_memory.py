@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reasonblocks.memory import CodebaseMemory
+from tests.workbench.cli.conftest import Command
 
 pytest.importorskip("detect_secrets")
-Command = Callable[..., Any]
 TESTS = "The tests run with ./dev test"
 
 

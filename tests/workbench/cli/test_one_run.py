@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,9 +13,8 @@ from reasonblocks_workbench.cli._lines import ASCII, Canvas, canvas, cells, plai
 from reasonblocks_workbench.cli._run_view import run_lines
 from reasonblocks_workbench.replay import ReplayedRun
 from reasonblocks_workbench.traces import RecordedRun
+from tests.workbench.cli.conftest import Command, Write
 
-Command = Callable[..., Any]
-Write = Callable[..., str]
 RULES = Injection(source="E3Injection", text="Check what you change.", pattern_ids=("rb-check",))
 TEXT = Injection(source="MonitorSteeringInjection", text="Steps 0 and 1 ran \x1b[31mls\nand got the same.")
 LESSON = Injection(source="E2Injection", text="Look at the error first.", pattern_ids=("rb-loop",))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
-Write = Callable[..., str]
+from tests.workbench.cli.conftest import Command, Write
+
 LOOK = {"thought": "I look at the file.", "action": "ls", "action_input": ".", "observation": "a.py"}
 FAILED = {
     "thought": "I run it again.",
@@ -64,19 +63,9 @@ def test_json_has_only_the_runs_with_an_intervention(command: Command, path: str
     assert command("replay", path, "--only-injected", "--json", "--limit", "1").objects == listed.objects[:1]
 
 
-def test_nothing_readable_is_still_a_problem(command: Command, write: Write) -> None:
-    done = command("replay", write("a.jsonl", "{"), "--only-injected")
-    assert (done.code, done.out) == (1, "")
-
-
 def test_with_a_run_only_its_steps_with_a_text_are_shown(command: Command, path: str) -> None:
     out = command("replay", path, "--only-injected", "--run", "l-0").out
     assert [line.split()[1] for line in out.splitlines() if line.startswith("step")] == ["4", "6", "8"]
-
-
-def test_it_cannot_be_combined_with_a_comparison(command: Command, path: str) -> None:
-    done = command("replay", path, "--only-injected", "--diff", "a.toml", "b.toml")
-    assert (done.code, "--only-injected" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("columns", ["60", "100"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from reasonblocks import Budget
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_workbench.cli._main import command_of
 from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, Settings, expand_options, setting_names
-
-Write = Callable[..., str]
+from tests.workbench.cli.conftest import Write
 
 
 def settings(*argv: str, over: str | None = None) -> dict[str, Any]:

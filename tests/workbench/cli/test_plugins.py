@@ -55,11 +55,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return installed
 
 
-def test_a_command_of_another_package_runs(command: Command, install: Install) -> None:
+def test_a_command_of_another_package_runs_and_is_listed(command: Command, install: Install) -> None:
     install("greeter-runs", GREETS, greet="greet")
     done = command("greet")
     assert (done.code, done.out, done.err) == (0, "hello\n", "")
     assert (command("greet", "--loud").code, command("greet", "--lout").code) == (3, 2)
+    assert re.search(r"^ +greet +Say hello\.$", command("--help").out, re.MULTILINE)
 
 
 def test_a_command_of_another_package_may_have_subcommands(command: Command, install: Install) -> None:
@@ -68,11 +69,6 @@ def test_a_command_of_another_package_may_have_subcommands(command: Command, ins
     assert (done.code, done.out, done.err) == (0, "kept\n", "")
     assert command("keep", "two").code == 1
     assert re.search(r"^ +keep +Keep things\.$", command("--help").out, re.MULTILINE)
-
-
-def test_a_command_of_another_package_is_listed(command: Command, install: Install) -> None:
-    install("greeter-listed", GREETS, greet="greet")
-    assert re.search(r"^ +greet +Say hello\.$", command("--help").out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

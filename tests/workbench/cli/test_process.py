@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-Write = Callable[..., str]
+from tests.workbench.cli.conftest import Write
+
 COMMAND = [sys.executable, "-m", "reasonblocks"]
 RUN = {"steps": [{"thought": "I look.", "action": "ls", "action_input": ".", "observation": "x"}] * 9}
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reasonblocks.backends.profiles import ProfileFile
-
-Command = Callable[..., Any]
-Write = Callable[..., str]
+from tests.workbench.cli.conftest import Command, Write
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 from reasonblocks import JsonlSink, ReasonBlocks, SQLiteMonitorSink
 from reasonblocks.ports import TelemetrySink
 from reasonblocks.types import Step, StepInput, StepOutcome, ToolCall, ToolResult
+from tests.workbench.cli.conftest import Command, Write
 
-Command = Callable[..., Any]
-Write = Callable[..., str]
 FAILED = Step(
     thought="I run the tests.",
     tool_calls=(ToolCall(id="c", name="run_tests", arguments={}),),

@@ -83,10 +83,6 @@ def test_what_is_injected_is_an_intervention(source: Source) -> None:
     assert interventions(report(after(), after("NORMAL", source))) == [1]
 
 
-def test_standing_rules_are_no_intervention() -> None:
-    assert interventions(report(after("NORMAL", "E3Injection"))) == []
-
-
 def test_two_texts_before_one_call_are_one_intervention() -> None:
     assert interventions(report(after("NORMAL", "MonitorSteeringInjection", "E2Injection"))) == [0]
 

@@ -8,16 +8,16 @@ import re
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reasonblocks.backends.local_store.findings import LocalFindings
 from reasonblocks.types import Codebase, Finding
 from tests.whole import in_whole
+from tests.workbench.cli.conftest import Command
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\x9b31m\x7f\u202e\u2066\u200b\u2028\nnew line\r[red]x[/red][link=http://e]y[/link]\\"
 ID, RUN_ID = f"id{EVIL}", f"run{EVIL}"
@@ -50,7 +50,6 @@ FINDING = Finding(
     content=f"It is {EVIL}", file_path=f"src{EVIL}", finding_type=EVIL, metadata={EVIL: EVIL}, finding_id=ID,
     created_at=EVIL,
 )  # fmt: skip
-Command = Callable[..., Any]
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 ON_TERMINALS = ("search", "replay", "replay only")
 """Commands that are shown on a terminal with `WHOLE` only, because others show similar tables and texts."""

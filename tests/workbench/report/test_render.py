@@ -293,13 +293,6 @@ def test_one_page_has_every_run_packed() -> None:
     assert len({*ids}) == len(ids)
 
 
-def test_a_single_run_is_a_page_of_its_own() -> None:
-    book = OnePage()
-    book.add(ordinary())
-    html = "".join(book.parts())
-    assert html == run_page(ordinary())
-
-
 def test_the_ids_of_a_page_are_unique_and_its_references_lead_somewhere() -> None:
     for root in (rendered(ordinary()), listing(ordinary(), ordinary())):
         ids = [one.attributes["id"] for one in root.all() if "id" in one.attributes]

@@ -10,7 +10,11 @@ from typing import TypeAlias
 
 import pytest
 
+from reasonblocks.exceptions import RecordError
+from reasonblocks_workbench.traces import RecordedRun, read_runs
+
 Write: TypeAlias = Callable[..., str]
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture
@@ -30,3 +34,22 @@ def _line(value: object) -> bytes:
     if isinstance(value, bytes):
         return value
     return (value if isinstance(value, str) else json.dumps(value)).encode() + b"\n"
+
+
+def runs(path: object) -> list[RecordedRun]:
+    """The runs of a file that has no error."""
+    found = list(read_runs(str(path)))
+    assert [item for item in found if isinstance(item, RecordError)] == []
+    return [item for item in found if isinstance(item, RecordedRun)]
+
+
+def only(path: object) -> RecordedRun:
+    (run,) = runs(path)
+    return run
+
+
+def fault(path: object) -> RecordError:
+    """The error that is all that a file gives."""
+    (item,) = read_runs(str(path))
+    assert isinstance(item, RecordError)
+    return item

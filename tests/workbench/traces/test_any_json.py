@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import astuple
-from pathlib import Path
 from types import FrameType, NoneType
 from typing import Any
 
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 
 from reasonblocks.exceptions import RecordError
 from reasonblocks_workbench.traces import READERS, Reader, RecordedRun, read_logs, read_runs
+from tests.workbench.traces.conftest import FIXTURES, Write
 
-Write = Callable[..., str]
 ANY = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = [reader.name for reader in READERS]
 RECORD_READERS = [reader.name for reader in READERS if isinstance(reader, Reader)]
@@ -50,11 +49,8 @@ anything = st.recursive(
 )
 
 
-FOLDER = Path(__file__).parent / "fixtures"
-
-
 def values_of(name: str) -> list[Any]:
-    text = (FOLDER / name).read_text(encoding="utf-8")
+    text = (FIXTURES / name).read_text(encoding="utf-8")
     return [json.loads(text)] if name.endswith(".json") else [json.loads(line) for line in text.splitlines()]
 
 
@@ -303,16 +299,3 @@ def lines_run(call: Callable[[], object]) -> int:
 def test_every_shipped_reader_has_a_name_and_a_title() -> None:
     assert len({*NAMES}) == len(NAMES)
     assert all(getattr(reader, "title", "") for reader in READERS)
-
-
-FIXTURES = sorted(FOLDER.glob("*.json*"))
-
-
-@pytest.mark.parametrize("path", FIXTURES, ids=[path.name for path in FIXTURES])
-def test_a_fixture_is_recognised_by_one_reader(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    values = [json.loads(text)] if path.suffix == ".json" else [json.loads(line) for line in text.splitlines()]
-    claims = {
-        reader.name for value in values for reader in READERS if isinstance(reader, Reader) and reader.sniff(value)
-    }
-    assert len(claims) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,16 +12,9 @@ from reasonblocks.exceptions import RecordError
 from reasonblocks.types import JSON, Usage
 from reasonblocks_workbench.traces import Record, RecordedRun, read_runs
 from reasonblocks_workbench.traces._claude_code import ClaudeCode
-from tests.workbench.traces.conftest import Write
+from tests.workbench.traces.conftest import FIXTURES, Write, runs
 
-FIXTURES = Path(__file__).parent / "fixtures"
 Line = dict[str, Any]
-
-
-def runs(path: object) -> list[RecordedRun]:
-    found = list(read_runs(str(path)))
-    assert [item for item in found if isinstance(item, RecordError)] == []
-    return [item for item in found if isinstance(item, RecordedRun)]
 
 
 def told(run: RecordedRun) -> list[tuple[str, str]]:

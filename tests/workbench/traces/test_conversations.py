@@ -17,21 +17,9 @@ from reasonblocks_workbench.traces._anthropic import AnthropicMessages
 from reasonblocks_workbench.traces._openai_chat import OpenAIChat
 from reasonblocks_workbench.traces._openai_responses import OpenAIResponses
 from reasonblocks_workbench.traces._run import Reader
-from tests.workbench.traces.conftest import Write
+from tests.workbench.traces.conftest import Write, fault, only
 
 DIALECTS: dict[str, Reader] = {one.name: one for one in (OpenAIChat(), OpenAIResponses(), AnthropicMessages())}
-
-
-def only(path: str) -> RecordedRun:
-    (run,) = read_runs(path)
-    assert isinstance(run, RecordedRun)
-    return run
-
-
-def fault(path: str) -> RecordError:
-    (item,) = read_runs(path)
-    assert isinstance(item, RecordError)
-    return item
 
 
 def steps(write: Write, *messages: object) -> tuple[Step, ...]:

@@ -7,7 +7,6 @@ import json
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,9 @@ from hypothesis import strategies as st
 from reasonblocks.exceptions import RecordError
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 from reasonblocks_workbench.traces._files import Record, read_records
+from tests.workbench.traces.conftest import Write
 
 RUN = {"run_id": "a", "steps": [{"thought": "look", "action": "ls", "action_input": ".", "observation": "x"}]}
-Write = Callable[..., str]
 
 
 def runs(path: str) -> list[RecordedRun]:

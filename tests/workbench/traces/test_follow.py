@@ -189,13 +189,6 @@ def test_a_file_that_vanishes_is_waited_for(tmp_path: Path) -> None:
     assert following.poll() == [step(1)]
 
 
-def test_a_file_of_another_kind_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("hello\n", encoding="utf-8")
-    with pytest.raises(RecordError, match="is not the file of a SQLiteMonitorSink or a JsonlSink"):
-        Following(str(path)).poll()
-
-
 def test_a_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="is a directory"):
         Following(str(tmp_path)).poll()

@@ -8,7 +8,7 @@ import random
 import sqlite3
 import stat
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,7 @@ from reasonblocks.exceptions import RecordError
 from reasonblocks.types import RunInfo, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
 from reasonblocks_workbench.traces import RecordedRun, RunLog, read_logs, read_runs
 from reasonblocks_workbench.traces._groups import ENDED_KEPT, OPEN_GROUPS
-
-Write = Callable[..., str]
+from tests.workbench.traces.conftest import Write, only
 
 
 def events(run_id: str = "a", calls: int = 3, *, at: float = 0.0, outcome: str | None = "success") -> list[Event]:
@@ -61,22 +60,16 @@ def logs(path: str) -> list[RunLog]:
     return [item for item in found if isinstance(item, RunLog)]
 
 
-def only(path: str) -> RunLog:
+def log_of(path: str) -> RunLog:
     (log,) = logs(path)
     return log
-
-
-def recorded(path: str) -> RecordedRun:
-    (run,) = read_runs(path)
-    assert isinstance(run, RecordedRun)
-    return run
 
 
 def test_a_call_replaces_the_final_step_of_a_run_that_continues_after_its_end(write: Write, tmp_path: Path) -> None:
     final: dict[str, Any] = {"final": True, "gate_decision": "final"}
     found = [*events(calls=2)[:-2], replace(step("a", 2), metadata=final, output_tokens=None)]
     found += [step("a", 2), replace(step("a", 2), metadata=final), replace(step("a", 3), metadata=final)]
-    read = [only(path).steps for path in (jsonl(write, *found), sqlite(tmp_path / "runs.db", *found))]
+    read = [log_of(path).steps for path in (jsonl(write, *found), sqlite(tmp_path / "runs.db", *found))]
     assert read[0] == read[1] == (step("a", 0), step("a", 1), step("a", 2), replace(step("a", 3), metadata=final))
 
 
@@ -94,17 +87,17 @@ def whole(run_id: str, found: Iterable[Event], file: str, line: int = 1) -> RunL
 
 def test_a_log_has_every_event_of_its_run(write: Write, tmp_path: Path) -> None:
     for path in (jsonl(write, *events()), sqlite(tmp_path / "log.db", *events())):
-        assert only(path) == whole("a", events(), path)
+        assert log_of(path) == whole("a", events(), path)
 
 
 def test_a_packed_log_is_read(write: Write, tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl.gz"
     path.write_bytes(gzip.compress(Path(jsonl(write, *events())).read_bytes()))
-    assert only(str(path)) == whole("a", events(), str(path))
+    assert log_of(str(path)) == whole("a", events(), str(path))
 
 
 def test_event_n_is_step_n_less_one_and_the_final_event_the_last(write: Write) -> None:
-    run = recorded(jsonl(write, *events(calls=3)))
+    run = only(jsonl(write, *events(calls=3)))
     assert [step.thought for step in run.steps] == ["step 0", "step 1", "step 2"]
     assert run.usages == (Usage(output=0), Usage(output=1), Usage(output=2))
     assert (run.run_id, run.source, run.task, run.task_profile, run.outcome) == (
@@ -113,7 +106,7 @@ def test_event_n_is_step_n_less_one_and_the_final_event_the_last(write: Write) -
 
 
 def test_a_run_without_an_end_has_an_unknown_outcome_and_no_last_step(write: Write) -> None:
-    run = recorded(jsonl(write, *events(calls=3)[:-2]))
+    run = only(jsonl(write, *events(calls=3)[:-2]))
     assert (run.outcome, len(run.steps)) == (None, 2)
 
 
@@ -151,13 +144,13 @@ def test_a_failure_replaces_a_success_and_not_the_other_way_round(write: Write, 
     failed = RunFinish(run_id="a", outcome="failure: marked", timestamp=200.0)
     succeeded = replace(failed, outcome="success", timestamp=300.0)
     for found in ([*events(), failed, succeeded], [*events(outcome=None), failed, succeeded]):
-        assert recorded(jsonl(write, *found)).outcome == "failure: marked"
-    assert recorded(sqlite(tmp_path / "log.db", *events(), failed, succeeded)).outcome == "failure: marked"
+        assert only(jsonl(write, *found)).outcome == "failure: marked"
+    assert only(sqlite(tmp_path / "log.db", *events(), failed, succeeded)).outcome == "failure: marked"
 
 
 def test_a_run_that_went_on_after_its_end_keeps_the_call_that_followed(write: Write) -> None:
     held = [*events(calls=2), step("a", 2), step("a", 3), replace(step("a", 4), metadata={"final": True})]
-    run = recorded(jsonl(write, *held))
+    run = only(jsonl(write, *held))
     assert [step.thought for step in run.steps] == ["step 0", "step 1", "step 2", "step 3"]
     assert run.usages == tuple(Usage(output=number) for number in range(4))
 
@@ -243,7 +236,7 @@ def test_parallel_calls_keep_their_results(write: Write, tmp_path: Path) -> None
     with ReasonBlocks(sinks=[JsonlSink(path)], strict=True) as rb, rb.session(run_id="a") as session:
         session.end_step(session.begin_step(StepInput()), StepOutcome())
         session.finish(completed=done)
-    assert recorded(str(path)).steps == (done,)
+    assert only(str(path)).steps == (done,)
 
 
 def test_redacted_texts_are_lost(tmp_path: Path) -> None:
@@ -252,7 +245,7 @@ def test_redacted_texts_are_lost(tmp_path: Path) -> None:
     with rb, rb.session(run_id="a", task="use s3cret") as session:
         session.end_step(session.begin_step(StepInput()), StepOutcome())
         session.finish(completed=Step(thought="the key is s3cret"))
-    run = recorded(str(path))
+    run = only(str(path))
     assert (run.task, run.steps[0].thought) == ("use [...]", "the key is [...]")
 
 
@@ -265,7 +258,7 @@ def test_a_live_writer_is_not_disturbed(tmp_path: Path) -> None:
     held = events(calls=5)
     for event in held[:3]:
         sink.emit(event)
-    assert len(only(str(path)).steps) == 2
+    assert len(log_of(str(path)).steps) == 2
     reading = read_logs(str(path))
     for event in held[3:]:
         sink.emit(event)
@@ -275,13 +268,13 @@ def test_a_live_writer_is_not_disturbed(tmp_path: Path) -> None:
     sink.emit(RunFinish(run_id="a", outcome="failure: late", timestamp=300.0))
     assert list(reading) == []
     sink.close()
-    assert recorded(str(path)).outcome == "failure: late"
+    assert only(str(path)).outcome == "failure: late"
 
 
 def test_reading_changes_no_file(tmp_path: Path) -> None:
     path = Path(sqlite(tmp_path / "log.db", *events()))
     before = {item.name: item.read_bytes() for item in tmp_path.iterdir()}
-    assert only(str(path)).run_id == "a"
+    assert log_of(str(path)).run_id == "a"
     assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == before
 
 
@@ -292,14 +285,14 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> No
     path.chmod(stat.S_IRUSR)
     folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
-        assert only(str(path)).run_id == "a"
+        assert log_of(str(path)).run_id == "a"
     finally:
         folder.chmod(stat.S_IRWXU)
 
 
 def test_steps_without_a_run_are_a_run(tmp_path: Path) -> None:
     held = events("a", 2)
-    log = only(sqlite(tmp_path / "log.db", *(event for event in held if isinstance(event, StepEvent))))
+    log = log_of(sqlite(tmp_path / "log.db", *(event for event in held if isinstance(event, StepEvent))))
     assert (log.run_id, log.start, log.finish, len(log.steps)) == ("a", None, None, 3)
 
 
@@ -315,7 +308,7 @@ def test_an_older_file_without_the_starts_body_is_read(tmp_path: Path) -> None:
         db.execute("ALTER TABLE runs DROP COLUMN project_id")
         db.execute("PRAGMA user_version=0")
     db.close()
-    assert only(path) == whole("a", events(), path)
+    assert log_of(path) == whole("a", events(), path)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,23 +11,11 @@ import pytest
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types import Step, ToolCall, ToolResult, Usage
 from reasonblocks_workbench.traces import RecordedRun, read_runs
+from tests.workbench.traces.conftest import FIXTURES, Write, fault, runs
 
-Write = Callable[..., str]
 Json = dict[str, Any]
-FILE = Path(__file__).with_name("fixtures") / "otlp.jsonl"
+FILE = FIXTURES / "otlp.jsonl"
 """The export of `OpenTelemetrySink` for a scripted run, as two requests."""
-
-
-def runs(path: object) -> list[RecordedRun]:
-    found = list(read_runs(str(path)))
-    assert [item for item in found if isinstance(item, RecordError)] == []
-    return [item for item in found if isinstance(item, RecordedRun)]
-
-
-def error(path: str) -> RecordError:
-    (item,) = read_runs(path)
-    assert isinstance(item, RecordError)
-    return item
 
 
 def any_value(value: object) -> Json:
@@ -270,12 +257,8 @@ def test_a_call_that_failed_is_no_step(write: Write) -> None:
 
 
 def test_spans_without_texts_are_refused_with_the_variable_that_records_them(write: Write) -> None:
-    refused = error(write("a.json", export(agent(), chat("one", 1), tool(2, "a"))))
+    refused = fault(write("a.json", export(agent(), chat("one", 1), tool(2, "a"))))
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in refused.reason
-
-
-def test_logs_alone_are_nearly_spans(write: Write) -> None:
-    assert "otlp: no 'resourceSpans'" in error(write("a.json", {"resourceLogs": []})).reason
 
 
 def test_messages_may_be_values_instead_of_json(write: Write) -> None:
@@ -394,5 +377,5 @@ def test_spans_in_a_ring_are_read(write: Write) -> None:
 
 
 def test_spans_of_something_else_are_one_error(write: Write) -> None:
-    refused = error(write("a.jsonl", export(span("GET /", 1)), export(span("SELECT", 2))))
+    refused = fault(write("a.jsonl", export(span("GET /", 1)), export(span("SELECT", 2))))
     assert "no span of a model call" in refused.reason

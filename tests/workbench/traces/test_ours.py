@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,21 +11,9 @@ from reasonblocks.exceptions import RecordError
 from reasonblocks.types import Step, ToolCall, ToolResult, Usage
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 from tests.whole import in_whole
+from tests.workbench.traces.conftest import Write, fault, only
 
-Write = Callable[..., str]
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "dev"
-
-
-def only(path: str) -> RecordedRun:
-    (run,) = read_runs(path)
-    assert isinstance(run, RecordedRun)
-    return run
-
-
-def fault(path: str) -> str:
-    (item,) = read_runs(path)
-    assert isinstance(item, RecordError)
-    return item.reason
 
 
 def step(write: Write, **fields: object) -> Step:
@@ -166,7 +153,7 @@ def test_tokens_belong_to_the_call_that_made_the_step(write: Write) -> None:
     ],
 )
 def test_a_malformed_record_says_where_and_what(write: Write, record: object, words: tuple[str, ...]) -> None:
-    reason = fault(write("a.jsonl", record))
+    reason = fault(write("a.jsonl", record)).reason
     assert [word for word in words if word not in reason] == []
     assert len(reason) < 200
 

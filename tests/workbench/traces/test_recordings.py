@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from reasonblocks.types import Step, ToolCall, ToolResult, Usage
-from reasonblocks_workbench.traces import READERS, Record, RecordedRun, read_records, read_runs
+from reasonblocks_workbench.traces import READERS, Record, read_records
 from reasonblocks_workbench.traces._run import Reader
+from tests.workbench.traces.conftest import FIXTURES, only
 
-FIXTURES = Path(__file__).parent / "fixtures"
 MADE = {
     "openai_chat.jsonl": "openai-chat",
     "openai_chat_langchain.json": "openai-chat",
@@ -23,15 +22,14 @@ MADE = {
     "claude_code_ends.jsonl": "claude-code",
     "claude_code_branches.jsonl": "claude-code",
     "claude_code_compacted.jsonl": "claude-code",
+    "ai_sdk.json": "ai-sdk",
+    "bedrock.json": "bedrock",
+    "codex.jsonl": "codex",
+    "pi.jsonl": "pi",
+    "mini_swe_agent.json": "mini-swe-agent",
 }
-OF_MESSAGES = [name for name, reader in MADE.items() if reader != "claude-code"]
+OF_MESSAGES = [name for name, reader in MADE.items() if reader.startswith(("openai", "anthropic"))]
 of_messages = pytest.mark.parametrize("name", OF_MESSAGES)
-
-
-def only(name: str) -> RecordedRun:
-    (run,) = read_runs(str(FIXTURES / name))
-    assert isinstance(run, RecordedRun)
-    return run
 
 
 def looks(*pairs: tuple[str, str], text: str) -> Step:
@@ -61,14 +59,14 @@ def in_common(step: Step) -> Step:
 
 @of_messages
 def test_the_same_run_has_the_same_steps_in_every_format(name: str) -> None:
-    run = only(name)
+    run = only(FIXTURES / name)
     assert tuple(map(in_common, run.steps)) == RUN
     assert (run.task, run.outcome, run.line) == ("Fix the failing tests.", None, 1)
 
 
 @pytest.mark.parametrize("name", ["openai_chat.jsonl", "openai_responses.json", "anthropic.json"])
 def test_answers_as_an_api_returns_them_have_their_tokens_and_their_model(name: str) -> None:
-    run = only(name)
+    run = only(FIXTURES / name)
     assert run.model == "scripted-model"
     assert [(one.input, one.output) for one in run.usages] == [(100, 10), (200, 20), (300, 30), (400, 40)]
     assert run.usages[0] == Usage(
@@ -78,11 +76,11 @@ def test_answers_as_an_api_returns_them_have_their_tokens_and_their_model(name: 
 
 @pytest.mark.parametrize("name", [name for name in OF_MESSAGES if "langchain" not in name])
 def test_visible_reasoning_is_kept(name: str) -> None:
-    assert only(name).steps[0].reasoning == "Both files may matter."
+    assert only(FIXTURES / name).steps[0].reasoning == "Both files may matter."
 
 
 def test_only_anthropic_marks_errors() -> None:
-    flags = {name: only(name).steps[0].is_error for name in OF_MESSAGES}
+    flags = {name: only(FIXTURES / name).steps[0].is_error for name in OF_MESSAGES}
     assert [name for name, flag in flags.items() if flag] == ["anthropic.json"]
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
 from reasonblocks.exceptions import RecordError
 from reasonblocks.types import Step
 from reasonblocks_workbench.traces import RecordedRun, read_runs
+from tests.workbench.traces.conftest import FIXTURES
 from tests.workbench.traces.test_recordings import RUN, in_common
-
-FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @dataclass(frozen=True, kw_only=True)
