@@ -27,7 +27,7 @@ from tests.core.test_control_sequences import stopping
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT
 from tests.core.test_second_look import client as looking
 from tests.core.test_second_look import look, play
-from tests.core.world import begin, called, client, found, hanging, run, speaks, step, through_json
+from tests.core.world import begin, called, client, final, found, hanging, run, speaks, step, through_json
 
 
 def stop_of(rb: ReasonBlocks) -> SteeringSession:
@@ -289,8 +289,7 @@ def test_an_observed_run_that_failed_records_none() -> None:
     session = looking(mode="observe").session(task="t")
     play(session, *CONTRADICTED)
     session.finish("failure: ValueError", completed=CLAIMS)
-    assert session.final is not None
-    assert session.final.withheld_texts == ()
+    assert final(session).withheld_texts == ()
 
 
 def test_arguments_that_cannot_be_compared_harm_nothing() -> None:

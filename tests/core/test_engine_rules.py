@@ -217,7 +217,6 @@ def differs(
     store.asked = []
     _plan(session, planning)
     session.finish(completed=step(len(judged) - 1))
-    assert session.final is not None
     pairs.append((seen(session.final, None, store.asked, False), simulator.final(len(judged), judged[-1])))
     return [
         f"call {number}: {name} is {value!r}, the contract says {wanted!r}"

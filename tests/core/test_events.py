@@ -125,7 +125,6 @@ def told(step: Step) -> tuple[Any, ...]:
 @given(STEPS)
 def test_the_completed_step_is_in_the_event(step: Step) -> None:
     event = step_event("r", StepLogEntry(step=1, timestamp=0.0), step, {})
-    event = step_event("r", StepLogEntry(step=1, timestamp=0.0), step, {})
     read_back = event_of(through_json(event))
     assert isinstance(read_back, StepEvent)
     read, results = completed_of(read_back), step.tool_results

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import subprocess
 import sys
 import tempfile
@@ -192,7 +191,7 @@ def test_a_hanging_sink_holds_up_close_for_its_timeout_and_the_others_get_everyt
 
 
 def test_a_sink_that_hangs_when_it_is_closed_is_said_once_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "reasonblocks"), hanging() as hang:
+    with hanging() as hang:
         rb = client(sinks=[HungClose(hang)])
         run(rb.session(), 1)
         rb.close(timeout=0.05)
@@ -250,8 +249,7 @@ def test_a_store_that_hangs_when_it_is_closed_is_left_behind(caplog: pytest.LogC
     thread.start()
     try:
         assert held.wait(5)
-        with caplog.at_level(logging.WARNING, "reasonblocks"):
-            assert closed_in(rb, 0.2) < 1.0
+        assert closed_in(rb, 0.2) < 1.0
     finally:
         release.set()
         thread.join()
@@ -261,7 +259,7 @@ def test_a_store_that_hangs_when_it_is_closed_is_left_behind(caplog: pytest.LogC
 
 
 def test_a_hanging_sink_leaves_the_store_its_time(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "reasonblocks"), hanging() as hang:
+    with hanging() as hang:
         rb = ReasonBlocks(strict=True, sinks=[HungClose(hang)])
         rb.close(timeout=0.5)
     assert ["LocalStore" in record.getMessage() for record in caplog.records] == [False]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from reasonblocks.render.guidance import INJECTION_BYTES
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import JSON, RunInfo, Step, StepInput, StepLogEntry
 from tests.core.test_guests import Boom
-from tests.core.world import MODEL, begin, called, hanging, run, step
+from tests.core.world import MODEL, begin, called, final, hanging, run, step
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=25)
 Answer = tuple[float, JSON, tuple[int, ...]]
@@ -148,8 +147,7 @@ def test_a_monitor_that_hangs_takes_no_time_of_the_next_one(way: str) -> None:
 
 def test_the_fault_of_a_monitor_is_said_once_a_run(caplog: pytest.LogCaptureFixture) -> None:
     session = session_of(Own("bad", lambda step: Boom("no")), Own("worse", lambda step: Boom("never")))
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        run(session, 5)
+    run(session, 5)
     assert session.faults == {"monitor bad": 4, "monitor worse": 4}
     assert sorted(record.getMessage() for record in caplog.records) == [
         "run 'own': monitor bad failed (Boom: no); the agent continues (logged once per run)",
@@ -194,8 +192,7 @@ def test_a_monitor_that_fails_in_the_final_step_leaves_its_judgement() -> None:
     session = session_of(Own("bad", {0: Boom("late")}))
     run(session, 1)
     session.finish(completed=step(0))
-    assert session.final is not None
-    assert (session.final.difficulty, session.final.skipped_reason, session.faults) == (0.4, None, {"monitor bad": 1})
+    assert (final(session).difficulty, final(session).skipped_reason, session.faults) == (0.4, None, {"monitor bad": 1})
 
 
 scores = st.sampled_from([0.0, 0.3, 0.7, 0.95])

@@ -302,8 +302,7 @@ def test_a_file_that_cannot_be_used_costs_one_line_in_the_log(
     kind: str, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rb = quiet(profile=broken(path, kind))
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session = finished(rb, 3)
+    session = finished(rb, 3)
     assert (session.faults, session.step_log[0].judged_by) == ({}, "shipped")
     assert len(caplog.records) == 1
     assert "the profile is unavailable" in caplog.text
@@ -375,8 +374,7 @@ def test_a_store_that_hangs_delays_a_run_by_its_deadline_alone(caplog: pytest.Lo
 
     session = quiet(profile=Hangs(), step_deadline_ms=200).session(agent_name="clerk")
     started = time.monotonic()
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        begin(session, 0)
+    begin(session, 0)
     assert time.monotonic() - started < 1
     assert "the profile is unavailable" in caplog.text
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 import pytest
 
 from reasonblocks import LocalStore, ReasonBlocks, SteeringSession
 from reasonblocks.events import RunFinish
-from reasonblocks.exceptions import ConfigError, ProtocolError
+from reasonblocks.exceptions import ProtocolError
 from reasonblocks.types import Doubt, Evaluation, Step, StepDecision, StepInput, StepOutcome, Usage
 from reasonblocks_testing import RecordingSink
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT, FAILS, HONEST, PASSES, UNCHECKED, spoken
-from tests.core.world import ScriptedEvaluator, ScriptedReasonBlocks, found, through_json
+from tests.core.world import ScriptedEvaluator, ScriptedReasonBlocks, final, found, through_json
 from tests.core.world import client as scripted
 
 CORRECTED = (PASSES, Step(thought="The tests pass now: 12 passed."))
@@ -67,8 +66,7 @@ def test_a_run_that_checks_after_its_second_look_ends_without_a_doubt() -> None:
     rb.close()
     assert [entry.step for entry in session.step_log] == [0, 1, 2, 3, 4]
     assert len(session.step_log[3].intervention_texts) == 1
-    assert session.final is not None
-    assert (session.final.doubts, session.outcome) == ((), "success")
+    assert (final(session).doubts, session.outcome) == ((), "success")
     assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == ["success"]
 
 
@@ -90,8 +88,7 @@ def test_there_is_at_most_one_in_a_run() -> None:
     play(session, CLAIMS, done=CLAIMS, first=3)
     assert look(session, CLAIMS, key="call-4") is None
     session.finish(completed=CLAIMS)
-    assert session.final is not None
-    assert session.final.doubts
+    assert final(session).doubts
 
 
 def test_an_answer_alone_does_not_settle_the_doubt(caplog: pytest.LogCaptureFixture) -> None:
@@ -102,10 +99,8 @@ def test_an_answer_alone_does_not_settle_the_doubt(caplog: pytest.LogCaptureFixt
     ok = Step(thought="Ok.")
     play(session, ok, done=CLAIMS, first=3)
     assert look(session, ok, key="call-4") is None
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session.finish(completed=ok)
-    assert session.final is not None
-    (doubt,) = session.final.doubts
+    session.finish(completed=ok)
+    (doubt,) = final(session).doubts
     assert doubt.monitor == "claim_contradiction"
     assert "The newest check, 1 step before this answer, failed" in looked.guidance
     assert len(caplog.records) == 1
@@ -183,8 +178,7 @@ def test_the_last_step_is_scored_and_evaluated_once() -> None:
             steps = (*steps, CORRECTED[-1])
         session.finish(completed=steps[-1])
         assert scored == [step.thought for step in steps]
-        assert session.final is not None
-        assert session.final.difficulty == 0.4
+        assert final(session).difficulty == 0.4
 
 
 def test_a_run_without_one_ends_as_if_nobody_had_asked() -> None:
@@ -194,8 +188,7 @@ def test_a_run_without_one_ends_as_if_nobody_had_asked() -> None:
         play(session, EDIT, PASSES, CLAIMS)
         look(session, CLAIMS)
         session.finish(completed=CLAIMS)
-        assert session.final is not None
-        logs.append({**session.final.as_dict(), "timestamp": 0, "overhead_ms": 0})
+        logs.append({**final(session).as_dict(), "timestamp": 0, "overhead_ms": 0})
     assert logs[0] == logs[1]
 
 
@@ -204,8 +197,7 @@ def test_a_step_that_changed_since_is_judged_anew() -> None:
     play(session, EDIT, PASSES, CLAIMS)
     assert look(session, CLAIMS) is None
     session.finish(completed=HONEST)
-    assert session.final is not None
-    assert session.final.thought_preview == HONEST.thought
+    assert final(session).thought_preview == HONEST.thought
 
 
 def test_the_same_key_gives_the_same_look_also_in_another_process() -> None:
@@ -230,9 +222,8 @@ def test_an_observed_run_has_none_and_records_its_text() -> None:
     assert not session.wants_second_look
     assert look(session, CLAIMS) is None
     session.finish(completed=CLAIMS)
-    assert session.final is not None
-    assert session.final.withheld_sources == ("MonitorSteeringInjection",)
-    assert session.final.withheld_texts[0].startswith(session.final.doubts[0].text)
+    assert final(session).withheld_sources == ("MonitorSteeringInjection",)
+    assert final(session).withheld_texts[0].startswith(final(session).doubts[0].text)
 
 
 def test_a_run_that_has_ended_has_none() -> None:
@@ -271,31 +262,24 @@ def test_doubts_of_other_monitors_do_not_lead_to_one() -> None:
     assert look(session, DONE) is None
 
 
-def test_a_wrong_option_is_refused() -> None:
-    with pytest.raises(ConfigError, match="second_look=1: must be True or False"):
-        ReasonBlocks(second_look=1)  # type: ignore[arg-type]
-
-
 # ------------------------------------------------------------ the log line of a doubtful success
 
 
 def test_a_success_in_doubt_is_logged_once_without_its_texts(caplog: pytest.LogCaptureFixture) -> None:
     session = client(second_look=False).session(run_id="r", task="t")
     play(session, *CONTRADICTED)
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session.finish(completed=CLAIMS)
-        session.finish("success")
+    session.finish(completed=CLAIMS)
+    session.finish("success")
     assert [record.getMessage() for record in caplog.records] == [
         "run 'r': ended as \"success\", but its last step is in doubt (claim_contradiction): see final.doubts"
     ]
 
 
 def test_a_failure_or_an_end_without_doubts_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        for outcome, steps in (("failure: ValueError", CONTRADICTED), ("success", (EDIT, PASSES, CLAIMS))):
-            session = client(second_look=False).session(task="t")
-            play(session, *steps)
-            session.finish(outcome, completed=steps[-1])
+    for outcome, steps in (("failure: ValueError", CONTRADICTED), ("success", (EDIT, PASSES, CLAIMS))):
+        session = client(second_look=False).session(task="t")
+        play(session, *steps)
+        session.finish(outcome, completed=steps[-1])
     assert caplog.records == []
 
 

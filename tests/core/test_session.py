@@ -13,7 +13,7 @@ from reasonblocks.events import RunFinish, RunStart
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import AdapterCaps, Step, StepInput, StepLogEntry, StepOutcome, ToolCall, Usage
-from tests.core.world import MODEL, RecordingSink, begin, called, client, found, run, speaks, step
+from tests.core.world import MODEL, RecordingSink, begin, called, client, final, found, run, speaks, step
 
 
 class Boom(Exception):
@@ -245,8 +245,7 @@ def test_the_final_step_advances_the_state() -> None:
     session = client(scorer=lambda completed: 0.4).session()
     run(session, 1)
     session.finish(completed=step(0))
-    assert session.final is not None
-    assert session.final.fsm_state == "NORMAL"
+    assert final(session).fsm_state == "NORMAL"
 
 
 def test_the_final_step_asks_the_store_nothing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import pickle
 from collections.abc import Callable
 from itertools import pairwise
@@ -23,6 +22,7 @@ from tests.core.world import (
     begin,
     called,
     client,
+    final,
     hanging,
     run,
     speaks,
@@ -52,9 +52,8 @@ def test_begin_step_raises_and_the_run_is_over(way: str) -> None:
     assert (stopped.value.reason, stopped.value.run_id) == ("enough", "r")
     assert session.outcome == "stopped: enough"
     assert [entry.step for entry in session.step_log] == [0, 1]
-    assert session.final is not None
-    assert (session.final.step, session.final.stop, session.final.gate_decision) == (2, "enough", "final")
-    assert session.final.difficulty is not None
+    assert (final(session).step, final(session).stop, final(session).gate_decision) == (2, "enough", "final")
+    assert final(session).difficulty is not None
 
 
 def test_the_error_survives_a_pickle() -> None:
@@ -123,8 +122,7 @@ def test_nothing_is_injected_into_a_run_that_ends() -> None:
     with pytest.raises(RunStopped):
         begin(session, 1)
     assert session.trace.state.injected == ()
-    assert session.final is not None
-    assert session.final.monitors_fired == ("semantic_loop",)
+    assert final(session).monitors_fired == ("semantic_loop",)
 
 
 def test_a_guard_lets_the_end_pass() -> None:
@@ -138,7 +136,7 @@ def test_a_stopped_run_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     session = client(stop_when=at_call(1)).session(run_id="r")
     run(session, 1)
     for _ in range(2):
-        with pytest.raises(RunStopped), caplog.at_level(logging.WARNING, "reasonblocks"):
+        with pytest.raises(RunStopped):
             begin(session, 1, key=None)
     assert [record.getMessage() for record in caplog.records] == ["run 'r': stop_when ended it before call 1: enough"]
 
@@ -267,8 +265,7 @@ def test_a_run_in_skip_is_stalled() -> None:
     session = client(stop_when="stalled", scorer=lambda done: 0.9, fsm_thresholds=windows).session()
     with pytest.raises(RunStopped):
         run(session, 9)
-    assert session.final is not None
-    assert session.final.fsm_state == "SKIP"
+    assert final(session).fsm_state == "SKIP"
 
 
 def test_a_run_that_is_over_its_budget_is_stopped() -> None:
@@ -302,10 +299,9 @@ def test_an_observed_run_goes_on_and_the_log_says_where_it_would_have_ended() ->
 
 def test_a_framework_that_cannot_end_a_run_goes_on_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     rb = client(stop_when=at_call(1), second_look=True)
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session = rb.session(run_id="r", caps=AdapterCaps(stop=False, second_look=False))
-        run(session, 4)
-        assert session.second_look(StepInput(completed=step(3))) is None
+    session = rb.session(run_id="r", caps=AdapterCaps(stop=False, second_look=False))
+    run(session, 4)
+    assert session.second_look(StepInput(completed=step(3))) is None
     assert [record.getMessage() for record in caplog.records] == [
         "run 'r': 'custom' cannot do this: stop_when has no effect on this run",
         "run 'r': 'custom' cannot do this: second_look has no effect on this run",
