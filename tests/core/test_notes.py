@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from reasonblocks import LocalStore, ReasonBlocks, SteeringSession
+from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.events import StepEvent
 from reasonblocks.types import AdapterCaps, FSMState, Note, Step, StepDecision, StepInput, StepOutcome
 from reasonblocks_testing import RecordingSink
+from tests.core.world import real
 
 NOTE = Note(id="n1", text="Leave the fixtures alone.")
 SAID = "An operator of this run says: Leave the fixtures alone."
@@ -31,8 +32,7 @@ class Box:
 
 
 def client(box: object, **options: Any) -> ReasonBlocks:
-    given = {"strict": True, "pattern_store": LocalStore(), "step_deadline_ms": 20_000, "mailbox": box}
-    return ReasonBlocks(**{**given, **options})
+    return real(mailbox=box, **options)
 
 
 def step(session: SteeringSession, at: int, *, error: str | None = None) -> StepDecision:
@@ -86,19 +86,15 @@ def test_notes_are_told_one_a_call_the_oldest_first() -> None:
     assert [step(session, at).note_ids for at in range(3)] == [("a",), ("b",), ()]
 
 
-def test_a_failed_call_does_not_use_up_its_note() -> None:
-    session = client(Box(NOTE)).session()
-    decisions = [step(session, 0, error="TimeoutError: late"), step(session, 1), step(session, 2)]
-    assert carrying(decisions) == [0, 1]
-
-
-def test_the_note_of_a_failed_call_is_not_reported_as_told() -> None:
+def test_a_failed_call_does_not_use_up_its_note_and_does_not_report_it_as_told() -> None:
     sink = RecordingSink()
     rb = client(Box(NOTE), sinks=[sink])
     session = rb.session()
-    step(session, 0, error="TimeoutError: late")
+    decisions = [step(session, 0, error="TimeoutError: late"), step(session, 1), step(session, 2)]
+    assert carrying(decisions) == [0, 1]
     rb.close()
-    assert all("note_ids" not in event.metadata for event in sink.events if isinstance(event, StepEvent))
+    events = [event for event in sink.events if isinstance(event, StepEvent)]
+    assert [event.metadata.get("note_ids") for event in events[:3]] == [None, ["n1"], None]
 
 
 def test_a_retried_call_has_the_same_note() -> None:

@@ -42,6 +42,11 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [text for text in caplog.messages if "placement=" in text]
 
 
+def talking() -> SteeringSession:
+    """A run to which every call would say something new."""
+    return client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
+
+
 @pytest.mark.parametrize("asked", ["tail", "context"])
 def test_a_run_without_what_its_client_asks_for_goes_to_the_system_and_says_so_once(
     asked: Placement, caplog: pytest.LogCaptureFixture
@@ -80,7 +85,7 @@ def test_steering_that_is_off_says_nothing_of_placement(
 
 
 def test_a_run_that_turns_out_to_have_no_tail_goes_on_in_the_system(caplog: pytest.LogCaptureFixture) -> None:
-    session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
+    session = talking()
     for number in range(6):
         if number >= 3:
             session.no_tail("the server keeps this conversation")
@@ -92,30 +97,23 @@ def test_a_run_that_turns_out_to_have_no_tail_goes_on_in_the_system(caplog: pyte
     assert [entry.cache_tokens_at_risk for entry in session.step_log] == [0, 0, 0, 0, 100, 100]
 
 
-def told(session: SteeringSession, number: int) -> StepDecision:
-    decision = begin(session, number)
-    assert decision.guidance
-    return decision
-
-
 def test_a_call_whose_last_message_holds_no_text_moves_the_run_to_the_system(caplog: pytest.LogCaptureFixture) -> None:
-    session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
+    session = talking()
     session.end_step(begin(session, 0), StepOutcome(model="m", usage=Usage(input=90, output=10)))
-    moved = session.without_tail(told(session, 1))
+    moved = session.without_tail(begin(session, 1))
+    assert moved.guidance
     session.end_step(moved, called(1))
     again = begin(session, 2)
     assert (moved.placement, again.placement) == ("system", "system")
-    assert [(entry.placement, entry.cache_tokens_at_risk) for entry in session.step_log[:2]] == [
-        ("tail", 0),
-        ("system", 100),
-    ]
+    entries = [(entry.placement, entry.cache_tokens_at_risk) for entry in session.step_log[:2]]
+    assert entries == [("tail", 0), ("system", 100)]
     assert len(said(caplog)) == 1
 
 
 def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_the_system(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
+    session = talking()
     for number in range(6):
         given = StepInput(key=f"call-{number}", completed=Step(thought=f"Thought {number}.") if number else None)
         decision = session.begin_step(given)

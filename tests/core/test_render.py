@@ -301,7 +301,7 @@ CACHED_BASE = block("base", cache_control=CACHED)
         pytest.param("base", GUIDANCE, "", [CACHED_BASE, block(GUIDANCE)], id="the guidance is not cached"),
         pytest.param(BREAKPOINTS, GUIDANCE, "", [*BREAKPOINTS, block(GUIDANCE)], id="breakpoints are kept"),
         pytest.param([block("a"), block("b")], GUIDANCE, "",
-                     [block("a"), block("b", cache_control=CACHED), block(GUIDANCE)], id="without breakpoints the last block gets one"),
+                     [block("a"), block("b", cache_control=CACHED), block(GUIDANCE)], id="else the last gets one"),
         pytest.param(None, GUIDANCE, "", [block(GUIDANCE)], id="without a prompt the guidance stands alone"),
         pytest.param("", GUIDANCE, "", [block(GUIDANCE)], id="an empty prompt is none"),
         pytest.param(None, "", "", None, id="of nothing there is no message"),

@@ -34,12 +34,8 @@ def routed(models: RoutedModels[Model], state: str | None, build: Callable[[str]
     return drive(models.model(client().session(), state, MODELS, build))
 
 
-def test_a_model_object_is_used_as_it_is() -> None:
-    assert routed(RoutedModels(check), "NORMAL") is OBJECT
-
-
-def test_without_a_route_the_agents_own_model_stays() -> None:
-    assert routed(RoutedModels(check), None) is None
+def test_a_model_object_is_used_as_it_is_and_without_a_route_the_agents_own_stays() -> None:
+    assert [routed(RoutedModels(check), state) for state in ("NORMAL", None)] == [OBJECT, None]
 
 
 def test_an_identifier_is_built_once() -> None:

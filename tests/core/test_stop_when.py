@@ -106,14 +106,10 @@ def test_the_same_key_gives_the_same_end_and_judges_nothing_again() -> None:
     assert restored.step_log == []
 
 
-def test_the_first_call_is_never_stopped() -> None:
-    assert begin(client(stop_when=lambda view: "at once").session(), 0).stop is None
-
-
-def test_an_auxiliary_call_is_never_stopped() -> None:
-    session = client(stop_when=at_call(0)).session()
+def test_the_first_call_and_an_auxiliary_one_are_never_stopped() -> None:
+    session = client(stop_when=lambda view: "at once").session()
     run(session, 1)
-    assert session.begin_step(StepInput(auxiliary=True)).stop is None
+    assert (session.step_log[0].stop, session.begin_step(StepInput(auxiliary=True)).stop) == (None, None)
 
 
 def test_nothing_is_injected_into_a_run_that_ends() -> None:
@@ -230,18 +226,10 @@ def test_stalled_is_skip_or_the_same_trouble_3_steps_after_the_last_rung(
     calls = sorted(dice.sample(range(1, len(fired) + 5), len(monitors)))
     told = list(zip(calls, monitors, strict=True))
     records = tuple(
-        StepRecord(
-            step=at,
-            text="",
-            action="",
-            action_input="",
-            observation="",
-            is_error=None,
-            difficulty=0.4,
-            fired=tuple(sorted(names)),
-        )
+        StepRecord(step=at, text="", action="", action_input="", observation="", is_error=None, difficulty=0.4,
+                   fired=tuple(sorted(names)))
         for at, names in enumerate(fired)
-    )
+    )  # fmt: skip
     trace = TraceState(
         trace_id="r",
         current_state=state,
