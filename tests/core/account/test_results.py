@@ -58,11 +58,6 @@ FINISHED = (
 
 
 @pytest.mark.parametrize("output", UNFINISHED)
-def test_asking_what_still_runs_is_not_dead(output: str) -> None:
-    assert letters(*[step("get_build", {"id": "b-1"}, output)] * 7) == "......."
-
-
-@pytest.mark.parametrize("output", UNFINISHED)
 def test_asking_without_any_movement_is_dead_from_the_eighth_answer_on(output: str) -> None:
     assert letters(*[step("get_build", {"id": "b-1"}, output)] * 9) == ".......AA"
 
