@@ -146,7 +146,8 @@ def final(session: SteeringSession) -> StepLogEntry:
 def printed(code: str, *given: object) -> str:
     """What a program prints in a process of its own."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, given)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=root)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -356,15 +356,12 @@ def test_a_server_that_lists_no_codebases_says_so(other: HttpFindings) -> None:
         other.codebases("default")
 
 
-def test_pages_that_do_not_go_on_are_a_bad_answer(minimal: Minimal, other: HttpFindings) -> None:
-    minimal.answers["GET", "/v1/findings/acme%2Fshop"] = {"findings": [], "next": "a"}
-    with pytest.raises(BadAnswer, match="must be after 'a'"):
-        other.page(CODEBASE, after="a")
-
-
-def test_empty_pages_that_go_on_are_a_bad_answer(minimal: Minimal, other: HttpFindings) -> None:
-    minimal.answers["GET", "/v1/findings/acme%2Fshop"] = {"findings": [], "next": "b"}
-    with pytest.raises(BadAnswer, match="must have a finding"):
+@pytest.mark.parametrize(("following", "said"), [("a", "must be after 'a'"), ("b", "must have a finding")])
+def test_pages_that_do_not_go_on_or_are_empty_are_a_bad_answer(
+    minimal: Minimal, other: HttpFindings, following: str, said: str
+) -> None:
+    minimal.answers["GET", "/v1/findings/acme%2Fshop"] = {"findings": [], "next": following}
+    with pytest.raises(BadAnswer, match=said):
         other.page(CODEBASE, after="a")
 
 

@@ -150,13 +150,6 @@ def test_the_whole_checkout_is_not_invalidated_by_a_path(memory: CodebaseMemory,
     assert len(memory.list_all()) == 1
 
 
-def test_findings_are_forgotten_by_id(memory: CodebaseMemory) -> None:
-    kept, gone = memory.store_many([{"content": "This is kept."}, {"content": "This goes."}])
-    assert memory.forget([gone, "unknown"]) == 1
-    assert memory.forget([]) == 0
-    assert [found.finding_id for found in memory.list_all()] == [kept]
-
-
 def test_no_codebase_and_no_org_reads_or_changes_another(root: Path) -> None:
     store = LocalFindings()
     one = CodebaseMemory(CODEBASE, store=store, root=root)
@@ -317,10 +310,3 @@ def test_a_store_that_returns_too_few_ids_is_named(root: Path) -> None:
 
     with pytest.raises(BadAnswer, match="must be 1"):
         CodebaseMemory(CODEBASE, store=Short(), root=root).store(TESTS)
-
-
-@pytest.mark.parametrize("given", [{"content": "x" * 8_001}, {"content": "x", "file_path": "p" * 513}])
-def test_a_finding_over_the_limits_is_refused(memory: CodebaseMemory, given: Any) -> None:
-    with pytest.raises(ConfigError, match="at most"):
-        memory.store(**given)
-    assert memory.list_all() == ()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 import sys
-import textwrap
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,10 +27,9 @@ from tests.core.otel.world import (
     started,
     step,
 )
-from tests.core.world import begin, called, client, run, through_json
+from tests.core.world import begin, called, client, printed, run, through_json
 from tests.core.world import step as completed
 
-ROOT = Path(__file__).parents[3]
 UNFINISHED, CONTINUED = "reasonblocks.run.unfinished", "reasonblocks.run.continued"
 
 # ------------------------------------------------------------ left open
@@ -257,10 +253,7 @@ def test_a_forked_process_leaves_the_open_spans_to_its_parent() -> None:
         for one in memory.spans:
             print("parent" if child else "child", one.name, one.parent is not None, len(one.links), flush=True)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert done.stdout.splitlines() == [
+    assert printed(program).splitlines() == [
         "child reasonblocks.step True 0",
         "child invoke_agent True 1",
         "parent invoke_agent False 0",
