@@ -14,30 +14,9 @@ from reasonblocks.adapters import call_key
 from reasonblocks.events import StepEvent
 from reasonblocks.exceptions import ProtocolError, SnapshotError
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import (
-    Account,
-    Patience,
-    Step,
-    StepDecision,
-    StepInput,
-    StepOutcome,
-    ToolCall,
-    Usage,
-)
+from reasonblocks.types import Account, Patience, Step, StepDecision, StepInput, StepOutcome, ToolCall, Usage
 from tests.core.steps import acted
-from tests.core.world import (
-    RecordingSink,
-    begin,
-    called,
-    client,
-    final,
-    found,
-    real,
-    run,
-    speaks,
-    step,
-    through_json,
-)
+from tests.core.world import RecordingSink, begin, called, client, final, found, real, run, speaks, step, through_json
 
 PLANNED = StepOutcome(
     model="planner",

@@ -12,16 +12,7 @@ from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.adapters import drive
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError, ProtocolError, RunStopped, StaleKey
-from reasonblocks.types import (
-    AdapterCaps,
-    Doubt,
-    Evaluation,
-    FSMState,
-    Step,
-    StepInput,
-    StepOutcome,
-    Usage,
-)
+from reasonblocks.types import AdapterCaps, Doubt, Evaluation, FSMState, Step, StepInput, StepOutcome, Usage
 from reasonblocks_testing import RecordingSink
 from tests.core.test_control_sequences import stopping
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT

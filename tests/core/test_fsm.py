@@ -117,10 +117,7 @@ def test_a_transition_is_what_the_table_says_for_any_float(history: list[float],
 
 @quick
 @given(
-    st.lists(
-        st.tuples(st.sampled_from([0.1, 0.19, 0.2, 0.3, 0.5, 0.61, 0.86, 0.9]), st.integers(1, 40)),
-        max_size=6,
-    )
+    st.lists(st.tuples(st.sampled_from([0.1, 0.19, 0.2, 0.3, 0.5, 0.61, 0.86, 0.9]), st.integers(1, 40)), max_size=6)
 )
 def test_a_whole_run_goes_through_the_states_of_the_table(stretches: list[tuple[float, int]]) -> None:
     fsm, state, history = DifficultyFSM(), FSMState.INIT, list[float]()
@@ -147,15 +144,10 @@ def test_the_default_parameters_are_those_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("state", "newest", "to"),
     [
-        ("FAST", 0.3, "FAST"),
-        ("FAST", 0.31, "NORMAL"),
-        ("FAST", 0.30000000000000004, "NORMAL"),
-        ("SLOW", 0.5, "SLOW"),
-        ("SLOW", 0.49, "NORMAL"),
-        ("SKIP", 0.5, "SKIP"),
-        ("SKIP", 0.49, "NORMAL"),
+        ("FAST", 0.3, "FAST"), ("FAST", 0.31, "NORMAL"), ("FAST", 0.30000000000000004, "NORMAL"),
+        ("SLOW", 0.5, "SLOW"), ("SLOW", 0.49, "NORMAL"), ("SKIP", 0.5, "SKIP"), ("SKIP", 0.49, "NORMAL"),
     ],
-)
+)  # fmt: skip
 def test_a_score_equal_to_a_bound_stays(state: str, newest: float, to: str) -> None:
     assert DifficultyFSM().transition(FSMState(state), (newest,)) is FSMState(to)
 

@@ -24,11 +24,7 @@ from tests.core.world import (
 )
 from tests.whole import WHOLE
 
-WITHHELD = {
-    "injection_sources": "withheld_sources",
-    "intervention_texts": "withheld_texts",
-    "route": "withheld_route",
-}
+WITHHELD = {"injection_sources": "withheld_sources", "intervention_texts": "withheld_texts", "route": "withheld_route"}
 """Fields of a steered call's entry, and the fields of an observed call's that have the same."""
 SHOWN = {"injections", "pattern_ids", "placement", "cache_tokens_at_risk", "mode", "timestamp", "overhead_ms"}
 """Fields that may differ otherwise."""

@@ -165,8 +165,7 @@ def test_what_passes_the_gate_comes_by_similarity(traces: list[ETrace], passing:
 
 
 @pytest.mark.parametrize(
-    ("recovered", "not_recovered", "order"),
-    [(0, 4, "ab"), (0, 5, "ba"), (1, 4, "ba"), (2, 6, "ab"), (1, 3, "ab")],
+    ("recovered", "not_recovered", "order"), [(0, 4, "ab"), (0, 5, "ba"), (1, 4, "ba"), (2, 6, "ab"), (1, 3, "ab")]
 )
 def test_a_pattern_is_last_after_five_judgements_of_which_fewer_than_a_quarter_are_good(
     recovered: int, not_recovered: int, order: str

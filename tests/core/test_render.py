@@ -110,19 +110,12 @@ def test_a_forged_frame_in_a_monitors_text_never_reaches_the_guidance() -> None:
 @pytest.mark.parametrize(
     ("model", "name"),
     [
-        ("claude-haiku-4-5", "haiku"),
-        ("anthropic/claude-3-5-haiku-latest", "haiku"),
-        ("claude-sonnet-4-5-20250929", "sonnet"),
-        ("us.anthropic.claude-opus-4-1-v1:0", "opus"),
-        ("gpt-5", "gpt"),
-        ("openai/gpt-4.1-mini", "gpt"),
-        ("o3-mini", "gpt"),
-        ("gemini-2.5-pro", "gemini"),
-        ("llama-3.3-70b", "neutral"),
-        ("photo3", "neutral"),
-        ("", "neutral"),
+        ("claude-haiku-4-5", "haiku"), ("anthropic/claude-3-5-haiku-latest", "haiku"),
+        ("claude-sonnet-4-5-20250929", "sonnet"), ("us.anthropic.claude-opus-4-1-v1:0", "opus"), ("gpt-5", "gpt"),
+        ("openai/gpt-4.1-mini", "gpt"), ("o3-mini", "gpt"), ("gemini-2.5-pro", "gemini"),
+        ("llama-3.3-70b", "neutral"), ("photo3", "neutral"), ("", "neutral"),
     ],
-)
+)  # fmt: skip
 def test_a_model_belongs_to_its_family(model: str, name: str) -> None:
     assert family(model) == name
 

@@ -17,18 +17,7 @@ from reasonblocks.engine.control import is_stalled
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.exceptions import BadAnswer, ConfigError, ProtocolError, RunStopped
 from reasonblocks.types import AdapterCaps, FSMState, Injected, StepInput, StepRecord, TraceState
-from tests.core.world import (
-    RecordingSink,
-    begin,
-    called,
-    client,
-    final,
-    hanging,
-    run,
-    speaks,
-    step,
-    through_json,
-)
+from tests.core.world import RecordingSink, begin, called, client, final, hanging, run, speaks, step, through_json
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 MONITORS = ("semantic_loop", "late_sprawl")

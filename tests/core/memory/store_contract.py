@@ -161,35 +161,17 @@ class StoreContract:
     @pytest.mark.parametrize(
         ("path", "gone"),
         [
-            ("src", ["src/a.py", "src/deep/b.py"]),
-            ("src/deep", ["src/deep/b.py"]),
-            ("src/a.py", ["src/a.py"]),
-            ("src2", []),
-            ("sr", []),
-            ("SRC", []),
-            ("a_b", ["a_b/c.py"]),
-            ("%", []),
-            ("a*", []),
-            ("größe", ["größe/x.py"]),
-            ("/abs", ["/abs/x.py"]),
-            ("/", ["/abs/x.py"]),
-            ("", [""]),
+            ("src", ["src/a.py", "src/deep/b.py"]), ("src/deep", ["src/deep/b.py"]), ("src/a.py", ["src/a.py"]),
+            ("src2", []), ("sr", []), ("SRC", []), ("a_b", ["a_b/c.py"]), ("%", []), ("a*", []),
+            ("größe", ["größe/x.py"]), ("/abs", ["/abs/x.py"]), ("/", ["/abs/x.py"]), ("", [""]),
         ],
-    )
+    )  # fmt: skip
     def test_a_path_stands_for_its_file_or_for_all_below_its_folder(
         self, store: FindingStore, path: str, gone: Sequence[str]
     ) -> None:
         paths = [
-            "src/a.py",
-            "src/deep/b.py",
-            "src2.py",
-            "src0/x",
-            "a_b/c.py",
-            "axb/c.py",
-            "größe/x.py",
-            "/abs/x.py",
-            "",
-        ]
+            "src/a.py", "src/deep/b.py", "src2.py", "src0/x", "a_b/c.py", "axb/c.py", "größe/x.py", "/abs/x.py", "",
+        ]  # fmt: skip
         store.put(HOME, [noted("note", name) for name in paths])
         assert store.remove(HOME, file_paths=[path]) == len(gone)
         kept = sorted({*paths} - {*gone})

@@ -77,24 +77,11 @@ def test_an_id_is_one_printable_line(name: object) -> None:
 @pytest.mark.parametrize(
     ("given_path", "path"),
     [
-        ("", ""),
-        (".", ""),
-        ("./", ""),
-        ("a//b/", "a/b"),
-        ("./a/./b", "a/b"),
-        ("a\\b", "a/b"),
-        ("C:\\x", "C:/x"),
-        ("a/../b", "a/../b"),
-        ("../a", "../a"),
-        ("/", "/"),
-        ("/.", "/"),
-        ("//a/", "/a"),
-        ("\\", "/"),
-        ("\\a", "/a"),
-        ("\\\\server\\a", "/server/a"),
-        ("~/a b.é", "~/a b.é"),
+        ("", ""), (".", ""), ("./", ""), ("a//b/", "a/b"), ("./a/./b", "a/b"), ("a\\b", "a/b"), ("C:\\x", "C:/x"),
+        ("a/../b", "a/../b"), ("../a", "../a"), ("/", "/"), ("/.", "/"), ("//a/", "/a"), ("\\", "/"), ("\\a", "/a"),
+        ("\\\\server\\a", "/server/a"), ("~/a b.é", "~/a b.é"),
     ],
-)
+)  # fmt: skip
 def test_a_path_has_one_form(given_path: str, path: str) -> None:
     assert checked_path(given_path) == path
 

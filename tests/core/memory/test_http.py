@@ -25,21 +25,9 @@ from reasonblocks_testing.rb_api import KEY, HangUp, Lie, Lying, ScriptedRbApi, 
 CODEBASE = Codebase(org_id="default", codebase_id="acme/shop")
 ONE = Finding(content="The tests run with `make check`.", file_path="Makefile", finding_type="command")
 IDS = [
-    "search",
-    "a/search",
-    "a/invalidate",
-    "..",
-    ".",
-    "../x",
-    "a%2Fb",
-    "a/b",
-    "a?b#c",
-    "żółć 🙂",
-    "a/",
-    "/",
-    "a//b",
+    "search", "a/search", "a/invalidate", "..", ".", "../x", "a%2Fb", "a/b", "a?b#c", "żółć 🙂", "a/", "/", "a//b",
     "+ &",
-]
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -186,15 +186,11 @@ def test_marked_stale_findings_follow_the_fresh_ones_of_equal_score(root: Path) 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"query": " "}, "query"),
-        ({"query": 3}, "query"),
-        ({"top_k": 0}, "top_k"),
-        ({"top_k": True}, "top_k"),
-        ({"top_k": 51}, "top_k"),
-        ({"score_threshold": 1.5}, "score_threshold"),
+        ({"query": " "}, "query"), ({"query": 3}, "query"), ({"top_k": 0}, "top_k"), ({"top_k": True}, "top_k"),
+        ({"top_k": 51}, "top_k"), ({"score_threshold": 1.5}, "score_threshold"),
         ({"score_threshold": float("nan")}, "score_threshold"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_question_is_refused(memory: CodebaseMemory, given: Any, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         memory.recall(**{"query": "anything", **given})

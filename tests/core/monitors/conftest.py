@@ -11,15 +11,7 @@ from reasonblocks.monitors.patience import after_step
 from reasonblocks.monitors.sightings import OWN_MEMORY, gather
 from reasonblocks.monitors.suite import SuiteSettings
 from reasonblocks.requests import Evaluate
-from reasonblocks.types import (
-    Account,
-    Evaluation,
-    Injected,
-    Memories,
-    Observed,
-    Patience,
-    Step,
-)
+from reasonblocks.types import Account, Evaluation, Injected, Memories, Observed, Patience, Step
 from tests.core.steps import acted
 
 TASK = "Fix the date parser so that leap years are accepted"

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.monitors.patience import (
-    RUNGS,
-    Rung,
-    after_step,
-    is_reached,
-    rung_in_use,
-    rung_of,
-)
+from reasonblocks.monitors.patience import RUNGS, Rung, after_step, is_reached, rung_in_use, rung_of
 from reasonblocks.types import Patience
 
 STEPS = st.text(alphabet=".AB", min_size=1, max_size=60)

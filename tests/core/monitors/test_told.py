@@ -92,8 +92,7 @@ def check(text: str, run: Sequence[Step]) -> str:
         assert counted(found, len(alike))
         return "errors"
     if found := re.match(
-        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or little that is new\.",
-        text,
+        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or little that is new\.", text
     ):
         searches = [outcome(step)[1] for step in run if key(step)[0] == name]
         assert found["tool"] == name
