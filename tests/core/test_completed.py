@@ -18,7 +18,7 @@ from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepInput, StepOutcome, ToolCall, ToolResult
 from reasonblocks_workbench.replay import replay
 from reasonblocks_workbench.traces import RecordedRun, read_runs
-from tests.core.world import RecordingSink, client, final, through_json
+from tests.core.world import RecordingSink, Scores, client, final, through_json
 
 CODE = "I look at both files. print(read('a.py'), read('b.py'))"
 CALLS = tuple(ToolCall(id=f"e{at}", name="read", arguments={"path": path}) for at, path in enumerate(("a.py", "b.py")))
@@ -31,11 +31,11 @@ INTERPRETER = replace(ANSWER, tool_calls=(ToolCall(id="c0", name="python_interpr
 
 def judged(outcome: StepOutcome, completed: Step | None) -> Step:
     """The step that the scorer sees."""
-    seen: list[Step] = []
-    session = client(scorer=lambda step: seen.append(step) or 0.4).session()
+    scorer = Scores()
+    session = client(scorer=scorer).session()
     session.end_step(session.begin_step(StepInput()), outcome)
     session.begin_step(StepInput(completed=completed))
-    return seen[0]
+    return scorer.seen[0]
 
 
 def answered(rb: ReasonBlocks, outcome: StepOutcome = ANSWER) -> SteeringSession:

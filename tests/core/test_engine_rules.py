@@ -32,6 +32,7 @@ from tests.core.world import (
     begin,
     called,
     client,
+    final,
     found,
     pattern,
     run,
@@ -217,7 +218,7 @@ def differs(
     store.asked = []
     _plan(session, planning)
     session.finish(completed=step(len(judged) - 1))
-    pairs.append((seen(session.final, None, store.asked, False), simulator.final(len(judged), judged[-1])))
+    pairs.append((seen(final(session), None, store.asked, False), simulator.final(len(judged), judged[-1])))
     return [
         f"call {number}: {name} is {value!r}, the contract says {wanted!r}"
         for number, (one, other) in enumerate(pairs)

@@ -8,9 +8,10 @@ import pytest
 
 from reasonblocks.exceptions import StaleKey
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import Step, StepOutcome, Usage
+from reasonblocks.types import StepOutcome, Usage
 from tests.core.world import (
     QUIET,
+    Scores,
     ScriptedEvaluator,
     ScriptedReasonBlocks,
     ScriptedStore,
@@ -49,21 +50,16 @@ def test_a_replay_moves_nothing() -> None:
 
 def test_a_replay_asks_no_backend() -> None:
     evaluator, store = ScriptedEvaluator([QUIET] * 9), ScriptedStore(lambda request: found("e2-a"))
-    scored: list[Step] = []
-
-    def scorer(step: Step) -> float:
-        scored.append(step)
-        return 0.4
-
+    scorer = Scores()
     rb = ScriptedReasonBlocks(
         evaluator=evaluator, pattern_store=store, scorer=scorer, strict=True, step_deadline_ms=20_000
     )
     session = rb.session()
     begin(session, 0, key="k0")
     begin(session, 1, key="k1")
-    asked = (len(evaluator.asked), len(store.asked), len(scored))
+    asked = (len(evaluator.asked), len(store.asked), len(scorer.seen))
     begin(session, 1, key="k1")
-    assert (len(evaluator.asked), len(store.asked), len(scored)) == asked
+    assert (len(evaluator.asked), len(store.asked), len(scorer.seen)) == asked
 
 
 @pytest.mark.parametrize("strict", [True, False])

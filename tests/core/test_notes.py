@@ -64,8 +64,9 @@ def test_a_note_is_first_in_the_guidance_of_one_call() -> None:
     ]  # fmt: skip
 
 
-def test_a_note_too_long_for_the_guidance_of_a_framework_is_not_told_and_keeps_none_back() -> None:
-    caps, box = AdapterCaps(max_guidance_chars=200), Box(Note(id="long", text="word " * 100), NOTE)
+def test_a_note_that_is_blank_or_too_long_for_a_framework_is_not_told_and_keeps_none_back() -> None:
+    blank, long = Note(id="blank", text=" \u200b "), Note(id="long", text="word " * 100)
+    caps, box = AdapterCaps(max_guidance_chars=200), Box(blank, long, NOTE)
     session = client(box).session(run_id="r", caps=caps)
     decisions = [step(session, at) for at in range(3)]
     assert carrying(decisions) == [0]
@@ -140,11 +141,6 @@ def test_an_ended_machine_hears_no_note() -> None:
     step(session, 0)
     box.notes.append(NOTE)
     assert carrying([step(session, 1)]) == []
-
-
-def test_a_blank_note_is_passed_over() -> None:
-    session = client(Box(Note(id="a", text=" \u200b "), NOTE)).session()
-    assert step(session, 0).note_ids == ("n1",)
 
 
 def test_a_note_cannot_open_a_frame() -> None:

@@ -241,7 +241,7 @@ def test_one_without_words_of_its_own_has_the_usual_ones(words: Any) -> None:
 def test_words_that_fail_or_hang_are_a_fault_and_the_usual_ones_are_said(said: Any, way: str) -> None:
     with hanging() as hang:
         answers = {Boom: raiser(said), SystemExit: raiser(said), str: hang}
-        words = answers.get(type(said), says(said))
+        words: Any = answers.get(type(said), says(said))
         session = session_of(Speaking(words), step_deadline_ms=10 * SHORT_MS)
         assert drive(session, 2, way)[1].skipped_reason is None
     assert texts_of(session) == [USUAL]

@@ -143,7 +143,7 @@ def test_the_patience_in_use_reaches_the_evaluator_and_the_events() -> None:
     session = finished(rb, 1)
     own = session.trace.state.patience
     assert own.rung == "2 of 3"
-    assert rb._evaluator.asked[-1].patience == own
+    assert rb._evaluator.asked[-1].patience == own  # type: ignore[attr-defined]  # the scripted one
     rb.close()
     steps = [event for event in sink.events if event.as_dict()["event"] == "step"]
     assert steps[-1].as_dict()["metadata"]["judged_by"] == own.name  # type: ignore[index,call-overload]

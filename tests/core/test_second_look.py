@@ -13,7 +13,7 @@ from reasonblocks.exceptions import ProtocolError
 from reasonblocks.types import Doubt, Evaluation, Step, StepDecision, StepInput, StepOutcome, Usage
 from reasonblocks_testing import RecordingSink
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT, FAILS, HONEST, PASSES, UNCHECKED, spoken
-from tests.core.world import ScriptedEvaluator, ScriptedReasonBlocks, final, found, real, through_json
+from tests.core.world import Scores, ScriptedEvaluator, ScriptedReasonBlocks, final, found, real, through_json
 from tests.core.world import client as scripted
 
 CORRECTED = (PASSES, Step(thought="The tests pass now: 12 passed."))
@@ -160,15 +160,9 @@ def test_it_is_routed_like_any_call() -> None:
 
 
 def test_the_last_step_is_scored_and_evaluated_once() -> None:
-    scored: list[str] = []
-
-    def scorer(step: Step) -> float:
-        scored.append(step.thought)
-        return 0.4
-
     both: tuple[tuple[Step, ...], ...] = (CONTRADICTED, (EDIT, PASSES, CLAIMS))
     for steps in both:
-        scored.clear()
+        scorer = Scores()
         session = client(scorer=scorer).session(task="t")
         play(session, *steps)
         if look(session, steps[-1], key="call-3") is not None:
@@ -176,7 +170,7 @@ def test_the_last_step_is_scored_and_evaluated_once() -> None:
             look(session, CORRECTED[-1], key="call-4")
             steps = (*steps, CORRECTED[-1])
         session.finish(completed=steps[-1])
-        assert scored == [step.thought for step in steps]
+        assert [step.thought for step in scorer.seen] == [step.thought for step in steps]
         assert final(session).difficulty == 0.4
 
 

@@ -17,6 +17,7 @@ from reasonblocks.types import AdapterCaps, Step, StepInput, StepLogEntry, StepO
 from tests.core.world import (
     MODEL,
     RecordingSink,
+    Scores,
     ScriptedStore,
     begin,
     called,
@@ -105,12 +106,6 @@ def test_previews_are_short_and_texts_are_whole() -> None:
     )  # fmt: skip
 
 
-def test_tokens_are_none_where_the_framework_reports_none() -> None:
-    session = client().session()
-    session.end_step(begin(session, 0), outcome())
-    assert session.step_log[0].tokens is None
-
-
 def test_an_entry_as_dict_is_json_with_a_key_for_each_field() -> None:
     session = client(speaks("Text one.")).session()
     run(session, 3)
@@ -129,13 +124,14 @@ def test_a_decision_whose_call_never_came_says_so_and_a_failed_call_has_its_erro
     assert session.step_log[3].error == "not called"
 
 
-def test_retries_of_a_call_stay_in_its_entry() -> None:
+def test_retries_of_a_call_stay_in_its_entry_and_count_in_the_total() -> None:
     session = client().session()
     decision = begin(session, 0)
     session.end_step(decision, outcome(usage=Usage(input=5, output=1), error="Boom: no", latency_ms=1.0))
     session.end_step(decision, outcome(usage=Usage(input=6, output=2), attempts=2, latency_ms=2.0))
     entry = session.step_log[0]
     assert (len(session.step_log), entry.attempts, entry.tokens, entry.error, entry.latency_ms) == (1, 3, 14, None, 2.0)
+    assert session.trace.state.total_tokens == 14
 
 
 def test_an_outcome_that_comes_late_goes_into_its_own_entry() -> None:
@@ -175,20 +171,20 @@ def test_what_end_step_said_is_scored_when_the_history_cannot_be_read() -> None:
 
 
 def test_what_end_step_said_joins_the_results_that_the_adapter_has() -> None:
-    seen: list[Step] = []
-    session = client(scorer=lambda completed: seen.append(completed) or 0.4).session()
+    scorer = Scores()
+    session = client(scorer=scorer).session()
     said = outcome(text="looking", tool_calls=step(0).tool_calls)
     session.end_step(begin(session, 0), said)
     session.begin_step(StepInput(completed=Step(tool_results=step(0).tool_results)))
-    assert seen == [Step(thought="looking", tool_calls=step(0).tool_calls, tool_results=step(0).tool_results)]
+    assert scorer.seen == [Step(thought="looking", tool_calls=step(0).tool_calls, tool_results=step(0).tool_results)]
 
 
-def test_what_end_step_said_is_never_scored_twice() -> None:
+def test_what_end_step_said_is_never_scored_twice_and_tokens_that_it_did_not_say_are_none() -> None:
     session = client().session()
     session.end_step(begin(session, 0), outcome(text="said once"))
     begin(session, 1)
     session.begin_step(StepInput())
-    assert session.step_log[2].thought_preview == ""
+    assert (session.step_log[2].thought_preview, session.step_log[0].tokens) == ("", None)
 
 
 def test_what_end_step_said_survives_a_snapshot() -> None:
@@ -344,14 +340,6 @@ def test_a_spent_budget_changes_no_decision() -> None:
     assert run(spent, 4) == run(free, 4)
 
 
-def test_total_tokens_count_every_attempt() -> None:
-    session = client().session()
-    decision = begin(session, 0)
-    session.end_step(decision, outcome(usage=Usage(input=5)))
-    session.end_step(decision, outcome(usage=Usage(input=7)))
-    assert session.trace.state.total_tokens == 12
-
-
 def test_disabled_nothing_is_judged_asked_or_injected_and_every_entry_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
     asked: list[Any] = []
@@ -362,13 +350,13 @@ def test_disabled_nothing_is_judged_asked_or_injected_and_every_entry_says_so(mo
     assert [entry.skipped_reason for entry in session.step_log] == ["disabled"] * 4
 
 
+def test_a_task_is_at_most_2000_characters() -> None:
+    assert len(client().session(task="t" * 5_000).run.task) == 2_000
+
+
 def test_a_run_without_an_id_gets_one_of_its_own() -> None:
     rb = client()
     assert rb.session().run.run_id != rb.session().run.run_id
-
-
-def test_a_task_is_at_most_2000_characters() -> None:
-    assert len(client().session(task="t" * 5_000).run.task) == 2_000
 
 
 def test_a_framework_without_routing_gets_no_route() -> None:

@@ -31,20 +31,22 @@ from reasonblocks.types import (
     Usage,
 )
 from reasonblocks.util.json import compact
-from reasonblocks_testing._golden import Golden, World, load_golden
-from reasonblocks_testing._scripted import (
+from reasonblocks_testing import (
+    Golden,
     RecordingSink,
     ScriptedEvaluator,
     ScriptedReasonBlocks,
     ScriptedStore,
+    World,
+    load_golden,
     scripted_scorer,
 )
 
 __all__ = [
-    "MODEL", "QUIET", "Golden", "Hang", "RecordingSink", "ScriptedEvaluator", "ScriptedReasonBlocks", "ScriptedStore",
-    "World", "arun", "begin", "called", "client", "code_bytes", "final", "found", "golden_files", "hanging",
-    "load_golden", "longest_gap", "nothing", "pattern", "printed", "real", "run", "scripted_scorer", "speaks", "step",
-    "text_bytes", "through_json",
+    "MODEL", "QUIET", "Golden", "Hang", "RecordingSink", "Scores", "ScriptedEvaluator", "ScriptedReasonBlocks",
+    "ScriptedStore", "World", "arun", "begin", "called", "client", "code_bytes", "final", "found", "golden_files",
+    "hanging", "load_golden", "longest_gap", "nothing", "pattern", "printed", "real", "run", "scripted_scorer",
+    "speaks", "step", "text_bytes", "through_json",
 ]  # fmt: skip
 
 MODEL = "agent-model"
@@ -199,6 +201,17 @@ class Hang:
 
     def release(self) -> None:
         self._released.set()
+
+
+class Scores:
+    """A scorer that keeps the steps that it sees, and finds each as hard."""
+
+    def __init__(self) -> None:
+        self.seen: list[Step] = []
+
+    def __call__(self, step: Step) -> float:
+        self.seen.append(step)
+        return 0.4
 
 
 @contextmanager
