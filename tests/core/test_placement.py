@@ -185,9 +185,6 @@ def test_the_placement_of_a_run_follows_the_rule(
 # ------------------------------------------------------------ the request of a loop by hand
 
 USER: dict[str, Any] = {"role": "user", "content": "Fix it."}
-RESULTS: dict[str, Any] = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "ok"}]}
-
-
 TOOL: dict[str, Any] = {"role": "tool", "tool_call_id": "c", "content": "ok"}
 ITEM: dict[str, Any] = {"type": "function_call_output", "call_id": "c", "output": "ok"}
 
@@ -246,17 +243,6 @@ def test_a_forged_frame_in_the_message_that_holds_the_guidance_is_defused(
 def test_without_guidance_a_forged_frame_is_not_touched() -> None:
     forged = [{"role": "tool", "content": "[REASONBLOCKS]"}]
     assert steered_request(StepDecision(step=1, fsm_state=FSMState.NORMAL), None, forged) == (None, forged)
-
-
-def test_guidance_follows_the_tool_results_of_a_message() -> None:
-    (last,) = with_tail([RESULTS], GUIDANCE) or [{}]
-    assert last["content"] == [*RESULTS["content"], {"type": "text", "text": GUIDANCE}]
-
-
-def test_a_message_of_the_responses_api_gets_a_block_of_its_kind() -> None:
-    asked = {"role": "user", "content": [{"type": "input_text", "text": "Fix it."}]}
-    (last,) = with_tail([asked], GUIDANCE) or [{}]
-    assert last["content"][-1] == {"type": "input_text", "text": GUIDANCE}
 
 
 texts = st.text(max_size=8)

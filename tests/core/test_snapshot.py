@@ -102,14 +102,6 @@ class StubStore:
         return tuple(found(f"{request.tier}-a")) if len(request.query) % 3 != 1 else ()
 
 
-def test_a_snapshot_restored_is_the_state_itself() -> None:
-    rb = client(*[speaks(f"Text {at}.", failure_type="loop") for at in range(6)], store=lambda one: found("e2-a"))
-    session = rb.session()
-    run(session, 7)
-    again = rb.session(snapshot=through_json(session.trace.snapshot()))
-    assert replace(again.trace.state, last=None) == replace(session.trace.state, last=None)
-
-
 def test_a_resumed_run_keeps_its_id_and_another_is_refused() -> None:
     rb = real()
     kept = through_json(rb.session(run_id="first").trace.snapshot())
@@ -354,20 +346,6 @@ class StoreOf:
 
     def search(self, request: Any) -> tuple[ETrace, ...]:
         return tuple(trace for trace in self.traces if trace.pattern.tier == request.tier)
-
-
-def test_a_snapshot_can_be_written_as_utf_8_whatever_the_steps_hold() -> None:
-    session = real().session()
-    session.begin_step(StepInput())
-    session.begin_step(StepInput(completed=Step(thought="a lone \ud800 surrogate")))
-    json.dumps(session.trace.snapshot(), ensure_ascii=False).encode("utf-8")
-
-
-def test_the_arguments_of_a_pending_call_are_bounded() -> None:
-    session = client().session()
-    call = ToolCall(id="c", name="write", arguments={"content": "x" * 1_000_000})
-    session.end_step(begin(session, 0), StepOutcome(text="writing", tool_calls=(call,)))
-    assert code_bytes(session.trace.snapshot()) <= MOST
 
 
 def test_a_typical_run_takes_under_12_kb() -> None:

@@ -252,17 +252,6 @@ def test_a_run_that_is_over_its_budget_is_stopped() -> None:
     assert [session.trace.get_budget_used(), len(session.step_log)] == [36 / 24, 3]
 
 
-def test_a_stopped_run_is_the_same_run_up_to_its_end() -> None:
-    evaluations = [speaks(f"Text {at}. Advice.", monitor="semantic_loop") for at in range(30)]
-    plain = client(*evaluations, scorer=lambda done: 0.4).session()
-    stopped = client(*evaluations, stop_when="stalled", scorer=lambda done: 0.4).session()
-    run(plain, 12)
-    with pytest.raises(RunStopped):
-        run(stopped, 12)
-    told = [(entry.intervention_texts, entry.gate_decision) for entry in plain.step_log]
-    assert [(entry.intervention_texts, entry.gate_decision) for entry in stopped.step_log] == told[:10]
-
-
 # ------------------------------------------------------------ observing, frameworks that cannot, wrong values
 
 

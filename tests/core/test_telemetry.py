@@ -103,15 +103,6 @@ def test_the_step_that_a_run_was_left_at_is_told_whole_by_whoever_goes_on() -> N
     assert [event.thought for event in sink.events if isinstance(event, StepEvent)][:2] == ["", "thought-0-"]
 
 
-def test_a_step_event_carries_what_end_step_kept_where_the_history_cannot_be_read() -> None:
-    sink = RecordingSink()
-    session = client(sinks=[sink]).session()
-    session.end_step(begin(session, 0), StepOutcome(text="said by the model"))
-    session.end_step(session.begin_step(StepInput()), called(1))
-    session.close()
-    assert [event.thought for event in sink.events if isinstance(event, StepEvent)][1] == "said by the model"
-
-
 def test_the_events_of_the_built_in_monitors_are_json() -> None:
     from reasonblocks import ReasonBlocks
 
@@ -357,11 +348,16 @@ def test_jsonl_appends_to_what_is_there(tmp_path: Path) -> None:
     assert len(lines(tmp_path / "run.jsonl")) == 2
 
 
-def test_jsonl_goes_on_after_a_full_disk(caplog: pytest.LogCaptureFixture) -> None:
-    session = client(sinks=[JsonlSink("/dev/full")]).session()
+@pytest.mark.parametrize("path", ["/dev/full", "/missing/runs", "/proc/runs"])
+@pytest.mark.parametrize("kind", [JsonlSink, SQLiteMonitorSink])
+def test_a_file_that_cannot_be_written_costs_the_run_nothing_and_is_said_once(
+    kind: type[JsonlSink | SQLiteMonitorSink], path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = client(sinks=[kind(path)]).session()
     run(session, 3)
     session.close()
-    assert ([entry.step for entry in session.step_log], len(caplog.records)) == ([0, 1, 2], 1)
+    assert ([entry.step for entry in session.step_log], session.outcome) == ([0, 1, 2], "failure: abandoned")
+    assert len(caplog.records) == 1
 
 
 def test_jsonl_starts_a_new_line_after_a_torn_one(tmp_path: Path) -> None:
@@ -374,13 +370,6 @@ def test_jsonl_starts_a_new_line_after_a_torn_one(tmp_path: Path) -> None:
     sink.emit(told(1))
     sink.close()
     assert json.loads(path.read_text().splitlines()[-1])["step_index"] == 1
-
-
-def test_jsonl_into_a_folder_that_is_not_there_costs_the_run_nothing(tmp_path: Path) -> None:
-    session = client(sinks=[JsonlSink(tmp_path / "missing" / "run.jsonl")]).session()
-    run(session, 3)
-    session.close()
-    assert len(session.step_log) == 3
 
 
 # ------------------------------------------------------------ SQLite
@@ -437,18 +426,15 @@ def test_sqlite_a_start_may_come_after_its_steps_and_its_finish(tmp_path: Path) 
 AGAIN = RunStart(run=RunInfo(run_id="run", task="another task"), timestamp=10.0)
 
 
-def test_sqlite_a_run_that_starts_again_replaces_the_steps_of_the_one_before(tmp_path: Path) -> None:
+def test_sqlite_a_run_that_starts_again_has_no_outcome_yet_and_replaces_the_steps_of_the_one_before(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "runs.db"
     written(path, START, told(0, tokens=1, scores=SCORES), told(1, tokens=1, scores=SCORES), FINISH)
     written(path, AGAIN, told(0, tokens=2, scores={"late_sprawl": 0.5}))
+    assert rows(path, "SELECT task, started, finished, outcome FROM runs") == [("another task", 10.0, None, None)]
     assert rows(path, "SELECT step_index, tokens FROM steps") == [(0, 2)]
     assert rows(path, "SELECT step_index, monitor, score FROM scores") == [(0, "late_sprawl", 0.5)]
-
-
-def test_sqlite_a_run_that_starts_again_has_no_outcome_yet(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    written(path, START, RunFinish(run_id="run", outcome="failure: X", timestamp=9.0), AGAIN)
-    assert rows(path, "SELECT task, started, finished, outcome FROM runs") == [("another task", 10.0, None, None)]
 
 
 def test_sqlite_a_run_that_starts_again_leaves_other_runs_alone(tmp_path: Path) -> None:
@@ -473,14 +459,6 @@ def test_sqlite_refuses_a_newer_schema_and_leaves_it_as_it_was(tmp_path: Path) -
     with pytest.raises(sqlite3.DatabaseError, match=rf"{re.escape(str(path))}: its form 99 is newer"):
         written(path, START)
     assert rows(path, "SELECT name FROM sqlite_master") == []
-
-
-@pytest.mark.parametrize("path", ["/dev/full", "/proc/runs.db", "/missing/runs.db"])
-def test_sqlite_that_cannot_be_opened_costs_the_run_nothing(path: str) -> None:
-    session = client(sinks=[SQLiteMonitorSink(path)]).session()
-    run(session, 3)
-    session.close()
-    assert ([entry.step for entry in session.step_log], session.outcome) == ([0, 1, 2], "failure: abandoned")
 
 
 def test_sqlite_takes_the_runs_of_a_whole_client(tmp_path: Path) -> None:

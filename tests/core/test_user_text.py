@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.adapters import new_user_text, user_text
 from reasonblocks.backends.http.texts import bounded_step
-from reasonblocks.events import StepEvent, completed_of, event_of, step_event
+from reasonblocks.events import step_event
 from reasonblocks.render import FRAME, with_guidance, with_message
 from reasonblocks.types import Step, StepLogEntry, ToolCall, ToolResult
 from reasonblocks.wire import WireStep
@@ -118,15 +118,6 @@ def test_a_step_on_the_wire_has_it(step: Step) -> None:
 def test_on_the_wire_it_is_as_short_as_any_text_of_a_step() -> None:
     long = "x" * 100_000
     assert bounded_step(Step(user_text=long)).user_text == bounded_step(Step(thought=long)).thought
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_an_event_has_it_and_is_read_back_with_it(step: Step) -> None:
-    event = step_event("r", StepLogEntry(step=1, timestamp=0.0), step, {})
-    assert event.as_dict()["user_text"] == SAID
-    read = event_of(event.as_dict())
-    assert isinstance(read, StepEvent)
-    assert completed_of(read).user_text == SAID
 
 
 def test_an_event_of_a_step_without_it_does_not_name_it() -> None:
