@@ -220,6 +220,13 @@ def test_a_snapshot_with_what_no_store_takes_is_refused(changed: dict[str, Any])
         rb.session(snapshot={**rb.session().trace.snapshot(), **changed})
 
 
+def test_a_monitors_name_that_is_text_in_name_only_is_refused_where_it_is_given() -> None:
+    monitor = Says(0.1, None, ())
+    monitor.name = Text("watcher")
+    with pytest.raises(ConfigError, match="monitors"):
+        ReasonBlocks(monitors=[monitor])
+
+
 def test_a_monitors_failure_type_is_text() -> None:
     monitor = Says(0.1, None, ())
     monitor.failure_type = 2**70  # type: ignore[assignment]

@@ -86,6 +86,14 @@ def test_a_store_whose_file_was_deleted_reads_as_empty(path: Path, delete: Calla
         assert (before, store.search(request()), len(store), path.exists()) == ([("a", 1.0)], (), 0, False)
 
 
+def test_a_closed_store_whose_file_was_deleted_reads_as_empty(path: Path) -> None:
+    with local(path, pattern("a")) as store:
+        before = len(store)
+        store.close()
+        deleted_whole(path)
+        assert (before, len(store)) == (1, 0)
+
+
 def test_a_store_sees_the_file_that_replaces_its_own_and_writes_to_it(path: Path) -> None:
     with local(path, pattern("a")) as store:
         replaced(path, pattern("b"))
