@@ -18,33 +18,22 @@ from tests.core.world import client, run
 # ------------------------------------------------------------ the caller's options
 
 
-def test_what_the_caller_says_goes_before_what_the_adapter_found() -> None:
-    options = RunOptions(agent_name="mine", task="Mine.", model="my-model")
-    told = options.session(client(), framework="f", agent_name="found", task="Found.", model="found-model").run
-    assert (told.agent_name, told.task, told.model) == ("mine", "Mine.", "my-model")
+@pytest.mark.parametrize("said", [{"agent_name": "mine", "task": "Mine.", "model": "my-model"}, {}])
+def test_what_the_caller_says_goes_before_what_the_adapter_found(said: dict[str, Any]) -> None:
+    found = {"agent_name": "found", "task": "Found.", "model": "found-model"}
+    told = RunOptions(**said).session(client(), framework="f", **found).run  # type: ignore[arg-type]
+    assert {name: getattr(told, name) for name in found} == {**found, **said}
 
 
-def test_what_the_caller_does_not_say_the_adapter_finds() -> None:
-    told = RunOptions().session(client(), framework="f", agent_name="found", task="Found.", model="found-model").run
-    assert (told.agent_name, told.task, told.model) == ("found", "Found.", "found-model")
+@pytest.mark.parametrize(("numbered", "used"), [("r.2", "r.2"), (None, "r")])
+def test_the_id_that_the_adapter_has_numbered_goes_before_the_callers(numbered: str | None, used: str) -> None:
+    assert RunOptions(run_id="r").session(client(), framework="f", run_id=numbered).run.run_id == used
 
 
-def test_the_id_that_the_adapter_has_numbered_goes_before_the_callers() -> None:
-    assert RunOptions(run_id="r").session(client(), framework="f", run_id="r.2").run.run_id == "r.2"
-
-
-def test_the_callers_id_is_used_where_the_adapter_has_none() -> None:
-    assert RunOptions(run_id="r").session(client(), framework="f").run.run_id == "r"
-
-
-def test_the_placement_that_the_adapter_has_narrowed_goes_before_the_callers() -> None:
-    session = RunOptions(placement="tail").session(client(), framework="f", placement="system")
-    assert run(session, 1)[0].placement == "system"
-
-
-def test_the_callers_placement_is_used_where_the_adapter_has_none() -> None:
-    session = RunOptions(placement="tail").session(client(), framework="f")
-    assert run(session, 1)[0].placement == "tail"
+@pytest.mark.parametrize(("narrowed", "used"), [("system", "system"), (None, "tail")])
+def test_the_placement_that_the_adapter_has_narrowed_goes_before_the_callers(narrowed: Any, used: str) -> None:
+    session = RunOptions(placement="tail").session(client(), framework="f", placement=narrowed)
+    assert run(session, 1)[0].placement == used
 
 
 def test_every_other_option_reaches_the_run() -> None:
@@ -125,15 +114,10 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong)[:50])
-def test_a_wrong_option_is_refused_when_it_is_checked(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=rf"^{next(iter(wrong))}"):
-        RunOptions(**wrong).check(ReasonBlocks())
-
-
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong)[:50])
-def test_a_wrong_option_is_refused_by_the_session_that_gets_it(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=rf"^{next(iter(wrong))}"):
-        ReasonBlocks().session(**wrong)
+def test_a_wrong_option_is_refused_when_it_is_checked_and_by_the_session_that_gets_it(wrong: dict[str, Any]) -> None:
+    for refuse in (lambda: RunOptions(**wrong).check(ReasonBlocks()), lambda: ReasonBlocks().session(**wrong)):
+        with pytest.raises(ConfigError, match=rf"^{next(iter(wrong))}"):
+            refuse()
 
 
 def test_every_option_has_a_wrong_value_above() -> None:
@@ -167,21 +151,17 @@ def test_a_snapshot_of_another_run_than_the_callers_is_refused_when_it_is_checke
 # ------------------------------------------------------------ calls and models
 
 
-def test_a_failed_call_names_its_error() -> None:
-    failed = failure_of(TimeoutError("30 s"), model="m", latency_ms=1)
-    assert failed == StepOutcome(model="m", latency_ms=1, error="TimeoutError: 30 s")
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
 
 
-def test_an_error_without_a_text_is_named_alone() -> None:
-    assert failure_of(KeyboardInterrupt(), model="m", latency_ms=1).error == "KeyboardInterrupt"
-
-
-def test_an_error_that_cannot_say_what_it_is_is_named_alone() -> None:
-    class Mute(Exception):
-        def __str__(self) -> str:
-            raise RuntimeError
-
-    assert failure_of(Mute(), model="m", latency_ms=1).error == "Mute"
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(TimeoutError("30 s"), "TimeoutError: 30 s"), (KeyboardInterrupt(), "KeyboardInterrupt"), (Mute(), "Mute")],
+)
+def test_a_failed_call_names_its_error_with_its_text_if_it_has_one(error: BaseException, said: str) -> None:
+    assert failure_of(error, model="m", latency_ms=1) == StepOutcome(model="m", latency_ms=1, error=said)
 
 
 @pytest.mark.parametrize(

@@ -9,24 +9,14 @@ from typing import Any
 
 import pytest
 
-from reasonblocks import LocalStore, ReasonBlocks
+from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import call_key
-from reasonblocks.backends.pattern_stats import PatternStats
 from reasonblocks.events import StepEvent
 from reasonblocks.exceptions import ProtocolError, SnapshotError
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import (
-    Account,
-    Patience,
-    Step,
-    StepDecision,
-    StepInput,
-    StepOutcome,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
-from tests.core.world import RecordingSink, begin, called, client, found, pattern, run, speaks, step, through_json
+from reasonblocks.types import Account, Patience, Step, StepDecision, StepInput, StepOutcome, ToolCall, Usage
+from tests.core.steps import acted
+from tests.core.world import RecordingSink, begin, called, client, final, found, real, run, speaks, step, through_json
 
 PLANNED = StepOutcome(
     model="planner",
@@ -105,12 +95,8 @@ def test_a_run_that_goes_on_elsewhere_after_an_auxiliary_call_decides_as_if_it_h
 
 def test_built_in_monitors_count_steps_and_not_auxiliary_calls() -> None:
     def texts(*, planned: bool) -> list[tuple[str, ...]]:
-        session = ReasonBlocks(strict=True, step_deadline_ms=20_000).session()
-        same = Step(
-            thought="I run the tests.",
-            tool_calls=(ToolCall(id="c", name="run_tests"),),
-            tool_results=(ToolResult(call_id="c", output="3 failed"),),
-        )
+        session = real().session()
+        same = acted("run_tests", output="3 failed", thought="I run the tests.")
         found = []
         for number in range(7):
             if planned:
@@ -151,8 +137,7 @@ def test_every_call_has_its_entry_and_an_auxiliary_one_says_so() -> None:
     assert [entry.step for entry in session.step_log] == [0, 1, 2, 3]
     assert [entry.skipped_reason for entry in session.step_log] == ["auxiliary", None, "auxiliary", None]
     assert [entry.thought_preview for entry in session.step_log] == ["", "", "", "thought-0-"]
-    assert session.final is not None
-    assert (session.final.step, session.final.thought_preview) == (4, "thought-1-")
+    assert (final(session).step, final(session).thought_preview) == (4, "thought-1-")
 
 
 def test_tokens_and_time_of_an_auxiliary_call_are_logged_and_count_towards_the_budget() -> None:
@@ -239,12 +224,8 @@ def test_the_event_of_an_auxiliary_call_has_its_tokens_and_no_step() -> None:
         session.end_step(begin(session, 1), called(1))
     rb.close()
     events = [event for event in sink.events if isinstance(event, StepEvent)]
-    assert [(event.step_index, event.thought, event.tokens) for event in events] == [
-        (0, "", 12),
-        (1, "", 550),
-        (2, "thought-0-", 12),
-        (3, "thought-1-", None),
-    ]
+    told = [(event.step_index, event.thought, event.tokens) for event in events]
+    assert told == [(0, "", 12), (1, "", 550), (2, "thought-0-", 12), (3, "thought-1-", None)]
     assert events[1].metadata["skipped_reason"] == "auxiliary"
 
 
@@ -295,35 +276,9 @@ def test_more_auxiliary_calls_than_calls_are_refused() -> None:
         rb.session(snapshot=snapshot)
 
 
-class Counted:
-    def __init__(self) -> None:
-        self.counts: list[tuple[tuple[str, ...], str]] = []
-
-    def count(self, ids: Any, what: str) -> None:
-        self.counts.append((tuple(ids), what))
-
-
-def test_what_a_lesson_led_to_is_judged_by_steps_and_not_by_auxiliary_calls() -> None:
-    counted = Counted()
-    stats = PatternStats(counted)
-    trouble: dict[str, Any] = {"retrieved": {"e2": ["e2-a"]}, "pattern_ids": ["e2-a"]}
-    stats.emit(_event(1, monitors_fired=("semantic_loop",), metadata=trouble))
-    for at in range(2, 7):
-        stats.emit(_event(at, metadata={"skipped_reason": "auxiliary", "fsm_state": "NORMAL"}))
-    stats.emit(_event(7))
-    stats.emit(_event(8))
-    assert (("e2-a",), "recovered") not in counted.counts
-    stats.emit(_event(9))
-    assert counted.counts[-1] == (("e2-a",), "recovered")
-
-
-def _event(step_index: int, **more: Any) -> StepEvent:
-    return StepEvent(run_id="run", step_index=step_index, timestamp=0.0, **more)
-
-
 def test_a_planner_by_hand_is_steered_in_its_steps_alone() -> None:
     """A loop that plans before its first step and every third one, as an adapter would tell it."""
-    session = client(store=lambda request: [_rule()] if request.tier == "e3" else ()).session(task="Fix it.")
+    session = client(store=lambda request: found("e3-a") if request.tier == "e3" else ()).session(task="Fix it.")
     asked: list[tuple[str, bool]] = []
     with session:
         for number in range(6):
@@ -338,10 +293,6 @@ def test_a_planner_by_hand_is_steered_in_its_steps_alone() -> None:
     assert len(session.step_log) == 8
 
 
-def _rule() -> Any:
-    return replace(found("e3-a")[0], pattern=pattern("e3-a"))
-
-
 def test_a_step_that_another_process_takes_over_after_an_auxiliary_call_has_its_entry() -> None:
     rb = client()
     session = rb.session()
@@ -351,11 +302,8 @@ def test_a_step_that_another_process_takes_over_after_an_auxiliary_call_has_its_
     plan(elsewhere)
     elsewhere.end_step(begin(elsewhere, 1, key="b"), called(1))
     elsewhere.end_step(begin(elsewhere, 2, key="c"), called(2))
-    assert [(entry.step, entry.attempts, entry.tokens) for entry in elsewhere.step_log] == [
-        (1, 1, 12),
-        (2, 1, 550),
-        (3, 1, 12),
-    ]
+    entries = [(entry.step, entry.attempts, entry.tokens) for entry in elsewhere.step_log]
+    assert entries == [(1, 1, 12), (2, 1, 550), (3, 1, 12)]
 
 
 class Wordy:
@@ -377,9 +325,7 @@ class Wordy:
 @pytest.mark.parametrize("planned", [0, 3])
 def test_a_monitor_of_the_callers_is_told_the_step_and_not_the_call_where_it_named_none(planned: int) -> None:
     wordy = Wordy()
-    session = ReasonBlocks(
-        strict=True, monitors=[wordy], pattern_store=LocalStore(), scorer=lambda completed: 0.4, step_deadline_ms=20_000
-    ).session()
+    session = real(monitors=[wordy], scorer=lambda completed: 0.4).session()
     session.end_step(begin(session, 0), called(0))
     for _ in range(planned):
         plan(session)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,6 @@ import pytest
 
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.exceptions import Unavailable
-from reasonblocks.ports import BatchSink, TelemetrySink
 from reasonblocks.session import Telemetry
 from reasonblocks.session.sink_queue import BATCH_EVENTS, BATCH_SECONDS, QUEUE_EVENTS
 from reasonblocks.types import RunInfo
@@ -87,19 +85,10 @@ def steps(count: int) -> list[Event]:
     return [told(number) for number in range(count)]
 
 
-def test_a_sink_with_emit_many_is_a_batch_sink_and_a_sink() -> None:
-    faces = [(isinstance(sink, BatchSink), isinstance(sink, TelemetrySink)) for sink in (Batches(), RecordingSink())]
-    assert faces == [(True, True), (False, True)]
-
-
-def test_waiting_events_are_offered_together_in_their_order() -> None:
-    sink, _ = offered(events=steps(5))
-    assert sink.offers == [[START], steps(5)]
-
-
-def test_an_offer_has_at_most_64_events() -> None:
+def test_waiting_events_are_offered_in_their_order_at_most_64_together() -> None:
     sink, _ = offered(events=steps(150))
-    assert [len(offer) for offer in sink.offers] == [1, BATCH_EVENTS, BATCH_EVENTS, 150 - 2 * BATCH_EVENTS]
+    assert sink.offers == [[START], steps(150)[:64], steps(150)[64:128], steps(150)[128:]]
+    assert (BATCH_EVENTS, sink.seconds) == (64, [BATCH_SECONDS] * 4)
 
 
 def test_what_was_not_taken_is_offered_again_in_front_of_what_came_since() -> None:
@@ -108,13 +97,12 @@ def test_what_was_not_taken_is_offered_again_in_front_of_what_came_since() -> No
     assert sink.events == [START, *steps(6)]
 
 
-def test_a_sink_has_seconds_for_each_offer() -> None:
-    sink, _ = offered(events=steps(1))
-    assert sink.seconds == [BATCH_SECONDS] * 2
+def down(retry_after: Any = None) -> Unavailable:
+    return Unavailable("the server", "it is down", retry_after=retry_after)
 
 
-@pytest.mark.parametrize("answer", [0, Unavailable("the server", "it is down")], ids=["none", "unavailable"])
-def test_a_sink_that_took_nothing_is_asked_again_after_a_pause(answer: Any) -> None:
+@pytest.mark.parametrize("answer", [0, *map(down, (None, 0, 0.0, -1, float("nan"), "soon"))])
+def test_a_sink_that_took_nothing_is_asked_again_after_the_usual_pause(answer: Any) -> None:
     sink, telemetry = offered(answer, events=steps(3))
     assert (sink.events, telemetry.dropped) == ([START, *steps(3)], 0)
     assert sink.times[2] - sink.times[1] >= 0.1
@@ -127,38 +115,27 @@ def test_pauses_grow() -> None:
 
 
 def test_a_sink_may_say_how_long_it_pauses() -> None:
-    sink, _ = offered(Unavailable("the server", "busy", retry_after=0.7), events=steps(1))
+    sink, _ = offered(down(0.7), events=steps(1))
     assert 0.7 <= sink.times[2] - sink.times[1] < 5
 
 
-@pytest.mark.parametrize("asked", [0, 0.0, -1, float("nan"), "soon"])
-def test_a_sink_that_asks_for_no_pause_gets_the_usual_one(asked: Any) -> None:
-    busy = Unavailable("the server", "busy", retry_after=asked)
-    sink, telemetry = offered(busy, events=steps(3))
-    assert (sink.events, telemetry.dropped) == ([START, *steps(3)], 0)
-    assert sink.times[2] - sink.times[1] >= 0.1
-
-
 def test_an_unavailable_sink_is_said_once_and_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
-    down = Unavailable("the server", "it is down", retry_after=0.01)
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        offered(down, down, down, events=steps(1))
+    offered(*[down(0.01)] * 3, events=steps(1))
     said = "telemetry: sink Batches: the server is unavailable: it is down; its events wait (logged once per client)"
     assert [record.getMessage() for record in caplog.records] == [said]
 
 
 @pytest.mark.parametrize("answer", [-1, 4, None, True, "3", RuntimeError("no"), SystemExit(1)], ids=repr)
 def test_an_offer_that_fails_is_dropped_and_counted(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        sink, telemetry = offered(answer, events=steps(3))
-        telemetry.emit(FINISH)
-        assert telemetry.flush(5)
+    sink, telemetry = offered(answer, events=steps(3))
+    telemetry.emit(FINISH)
+    assert telemetry.flush(5)
     assert (sink.events, telemetry.dropped) == ([START, FINISH], 3)
     assert [record.getMessage().startswith("telemetry: sink Batches failed") for record in caplog.records] == [True]
 
 
 def test_while_a_sink_pauses_the_oldest_steps_are_dropped() -> None:
-    sink = Batches(Unavailable("the server", "it is down", retry_after=0.5))
+    sink = Batches(down(0.5))
     telemetry = Telemetry([sink])
     for event in (START, *steps(1_500), FINISH):
         telemetry.emit(event)
@@ -170,7 +147,7 @@ def test_while_a_sink_pauses_the_oldest_steps_are_dropped() -> None:
 
 
 def test_a_flush_does_not_wait_for_a_longer_pause() -> None:
-    sink = Batches(Unavailable("the server", "it is down", retry_after=60.0))
+    sink = Batches(down(60.0))
     telemetry = Telemetry([sink])
     telemetry.emit(START)
     started = time.monotonic()
@@ -179,7 +156,7 @@ def test_a_flush_does_not_wait_for_a_longer_pause() -> None:
 
 
 def test_closing_offers_again_after_a_pause_that_ends_in_time() -> None:
-    sink = Batches(Unavailable("the server", "it is down", retry_after=0.3))
+    sink = Batches(down(0.3))
     telemetry = Telemetry([sink])
     telemetry.emit(START)
     telemetry.close(10)
@@ -188,7 +165,7 @@ def test_closing_offers_again_after_a_pause_that_ends_in_time() -> None:
 
 
 def test_closing_drops_the_events_of_a_sink_that_pauses_longer(caplog: pytest.LogCaptureFixture) -> None:
-    sink = Batches(Unavailable("the server", "it is down", retry_after=60.0))
+    sink = Batches(down(60.0))
     telemetry = Telemetry([sink])
     for event in (START, told(0)):
         telemetry.emit(event)
@@ -214,7 +191,7 @@ def test_an_offer_while_closing_has_the_time_that_is_left() -> None:
 
 
 def test_a_thread_does_not_outlive_a_client_whose_sink_pauses() -> None:
-    sink = Batches(Unavailable("the server", "it is down", retry_after=60.0))
+    sink = Batches(down(60.0))
     telemetry = Telemetry([sink])
     telemetry.emit(START)
     telemetry.flush(5)

@@ -18,7 +18,7 @@ from reasonblocks.session import SteeringSession
 from reasonblocks.types import Step, StepInput, StepOutcome, ToolCall, ToolResult
 from reasonblocks_workbench.replay import replay
 from reasonblocks_workbench.traces import RecordedRun, read_runs
-from tests.core.world import RecordingSink, client, through_json
+from tests.core.world import RecordingSink, Scores, client, final, through_json
 
 CODE = "I look at both files. print(read('a.py'), read('b.py'))"
 CALLS = tuple(ToolCall(id=f"e{at}", name="read", arguments={"path": path}) for at, path in enumerate(("a.py", "b.py")))
@@ -31,16 +31,11 @@ INTERPRETER = replace(ANSWER, tool_calls=(ToolCall(id="c0", name="python_interpr
 
 def judged(outcome: StepOutcome, completed: Step | None) -> Step:
     """The step that the scorer sees."""
-    seen: list[Step] = []
-
-    def scorer(step: Step) -> float:
-        seen.append(step)
-        return 0.4
-
+    scorer = Scores()
     session = client(scorer=scorer).session()
     session.end_step(session.begin_step(StepInput()), outcome)
     session.begin_step(StepInput(completed=completed))
-    return seen[0]
+    return scorer.seen[0]
 
 
 def answered(rb: ReasonBlocks, outcome: StepOutcome = ANSWER) -> SteeringSession:
@@ -49,35 +44,32 @@ def answered(rb: ReasonBlocks, outcome: StepOutcome = ANSWER) -> SteeringSession
     return session
 
 
-def test_calls_that_are_known_afterwards_join_the_thought_that_was_kept() -> None:
-    assert judged(ANSWER, EXECUTED) == WHOLE
+RESULTS_ALONE = Step(tool_results=RESULTS)
+SAID, THOUGHT = Step(thought="I said this."), Step(reasoning="I thought this.")
+OTHER_WORDS = replace(EXECUTED, thought="As the history has it.")
 
 
-def test_calls_that_are_known_afterwards_join_the_reasoning_that_was_kept() -> None:
-    assert judged(StepOutcome(reasoning="Hm."), EXECUTED) == replace(EXECUTED, reasoning="Hm.")
-
-
-def test_calls_that_are_known_afterwards_replace_those_of_the_answer() -> None:
-    assert judged(INTERPRETER, EXECUTED) == WHOLE
-
-
-def test_a_step_with_results_alone_has_the_calls_of_the_answer() -> None:
-    given = Step(tool_results=RESULTS)
-    assert judged(INTERPRETER, given) == replace(given, thought=CODE, tool_calls=INTERPRETER.tool_calls)
-
-
-@pytest.mark.parametrize("whole", [Step(thought="I said this."), Step(reasoning="I thought this.")])
-def test_a_step_that_was_read_with_its_thought_is_whole_and_gets_no_calls(whole: Step) -> None:
-    assert judged(INTERPRETER, whole) == whole
-
-
-def test_a_thought_that_is_given_goes_before_the_one_that_was_kept() -> None:
-    given = replace(EXECUTED, thought="As the history has it.")
-    assert judged(ANSWER, given) == given
-
-
-def test_nothing_is_kept_of_a_call_that_failed() -> None:
-    assert judged(StepOutcome(text=CODE, error="ConnectionError"), EXECUTED) == EXECUTED
+@pytest.mark.parametrize(
+    ("kept", "given", "whole"),
+    [
+        pytest.param(ANSWER, EXECUTED, WHOLE, id="calls join the thought that was kept"),
+        pytest.param(
+            StepOutcome(reasoning="Hm."), EXECUTED, replace(EXECUTED, reasoning="Hm."), id="and the reasoning"
+        ),
+        pytest.param(INTERPRETER, EXECUTED, WHOLE, id="calls replace those of the answer"),
+        pytest.param(INTERPRETER, RESULTS_ALONE, replace(WHOLE, tool_calls=INTERPRETER.tool_calls), id="results alone"),
+        pytest.param(INTERPRETER, SAID, SAID, id="a step with its thought is whole"),
+        pytest.param(INTERPRETER, THOUGHT, THOUGHT, id="a step with its reasoning is whole"),
+        pytest.param(ANSWER, OTHER_WORDS, OTHER_WORDS, id="a thought that is given goes first"),
+        pytest.param(
+            replace(ANSWER, error="ConnectionError"), EXECUTED, EXECUTED, id="of a failed call nothing is kept"
+        ),
+    ],
+)
+def test_what_is_given_afterwards_wins_and_what_it_lacks_is_what_was_kept(
+    kept: StepOutcome, given: Step, whole: Step
+) -> None:
+    assert judged(kept, given) == whole
 
 
 def test_the_entry_of_the_call_shows_the_calls_that_it_led_to() -> None:
@@ -111,8 +103,7 @@ def test_a_step_that_is_given_again_after_a_failed_call_amends_nothing() -> None
 def test_the_last_step_is_amended_where_the_run_finishes() -> None:
     session = answered(client(), INTERPRETER)
     session.finish(completed=EXECUTED)
-    assert session.final is not None
-    assert session.final.thought_preview == CODE
+    assert final(session).thought_preview == CODE
     assert session.step_log[0].tool_calls == ("read", "read")
 
 
@@ -126,7 +117,7 @@ def test_an_event_loop_amends_alike() -> None:
 
     session = asyncio.run(main())
     assert [entry.tool_calls for entry in session.step_log] == [("read", "read")] * 2
-    assert [session.step_log[1].thought_preview, session.final and session.final.thought_preview] == [CODE, CODE]
+    assert [session.step_log[1].thought_preview, session.final and final(session).thought_preview] == [CODE, CODE]
 
 
 def test_events_tell_of_the_amended_steps() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from reasonblocks import LocalStore, ReasonBlocks
-from reasonblocks.types import AdapterCaps, Evaluation, Placement, Step, StepDecision, StepInput
+from reasonblocks.types import AdapterCaps, Evaluation, Step, StepDecision, StepInput
 from reasonblocks_testing import ScriptedEvaluator, ScriptedReasonBlocks
 
 CONTEXT = AdapterCaps(ephemeral=False, placements=frozenset({"context"}))
@@ -38,8 +38,9 @@ def guided(decisions: list[StepDecision]) -> list[str]:
     return [one.guidance.removeprefix("[REASONBLOCKS]\n") for one in decisions[1:] if one.guidance]
 
 
-def test_a_text_that_was_sent_is_not_sent_again() -> None:
+def test_a_text_that_was_sent_is_not_sent_again_and_its_place_is_the_only_one_there() -> None:
     assert guided(decided(CONTEXT)) == ["Read the error.", "Run another test.", "Ask."]
+    assert {one.placement for one in decided(CONTEXT)} == {"context"}
 
 
 def test_elsewhere_a_text_comes_again() -> None:
@@ -55,8 +56,3 @@ def test_it_is_decided_alike_and_the_log_says_what_was_left_out() -> None:
 
 def test_whoever_resumes_the_run_knows_what_was_sent() -> None:
     assert guided(decided(CONTEXT, resume_at=5)) == guided(decided(CONTEXT))
-
-
-def test_the_place_is_the_only_one_there() -> None:
-    places: set[Placement] = {one.placement for one in decided(CONTEXT)}
-    assert places == {"context"}

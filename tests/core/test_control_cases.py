@@ -12,22 +12,13 @@ from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.adapters import drive
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError, ProtocolError, RunStopped, StaleKey
-from reasonblocks.types import (
-    AdapterCaps,
-    Doubt,
-    Evaluation,
-    FSMState,
-    Step,
-    StepInput,
-    StepOutcome,
-    Usage,
-)
+from reasonblocks.types import AdapterCaps, Doubt, Evaluation, FSMState, Step, StepInput, StepOutcome, Usage
 from reasonblocks_testing import RecordingSink
 from tests.core.test_control_sequences import stopping
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT
 from tests.core.test_second_look import client as looking
-from tests.core.test_second_look import look, play
-from tests.core.world import begin, called, client, found, hanging, run, speaks, step, through_json
+from tests.core.test_second_look import contradicted, look, looked, play
+from tests.core.world import begin, called, client, final, found, hanging, run, speaks, step, through_json
 
 
 def stop_of(rb: ReasonBlocks) -> SteeringSession:
@@ -201,24 +192,20 @@ def test_one_slow_step_counts_as_one_missed_deadline_of_on_injection() -> None:
 
 
 def test_another_key_gives_no_other_look() -> None:
-    session = looking().session(task="t")
-    play(session, *CONTRADICTED)
+    session = contradicted()
     assert look(session, CLAIMS, key="a") is not None
     assert look(session, CLAIMS, key="b") is None
     assert len(session.trace.state.difficulty_history) == 3
 
 
 def test_an_old_key_raises_nothing_at_the_end() -> None:
-    session = looking().session(task="t")
-    play(session, *CONTRADICTED)
-    decision = look(session, CLAIMS, key="call-2")
-    assert decision is not None
+    session = contradicted()
+    decision = looked(session, CLAIMS, key="call-2")
     assert (decision.step, decision.replayed) == (3, False)
 
 
 def test_a_loop_without_keys_gets_its_look_from_begin_step_too() -> None:
-    session = looking().session(task="t")
-    play(session, *CONTRADICTED)
+    session = contradicted()
     look_ = session.second_look(StepInput(completed=CLAIMS))
     assert look_ is not None
     begun = session.begin_step(StepInput(completed=CLAIMS))
@@ -258,16 +245,11 @@ def test_a_look_that_fits_nowhere_is_none() -> None:
 
 
 def test_in_a_system_placement_it_is_a_message_at_the_end() -> None:
-    session = looking(placement="system").session(task="t")
-    play(session, *CONTRADICTED)
-    decision = look(session, CLAIMS)
-    assert decision is not None
-    assert decision.placement == "message"
+    session = contradicted(placement="system")
+    assert looked(session).placement == "message"
     kept = looking(placement="system").session(task="t", caps=AdapterCaps(placements=frozenset({"system"})))
     play(kept, *CONTRADICTED)
-    decision = look(kept, CLAIMS)
-    assert decision is not None
-    assert decision.placement == "system"
+    assert looked(kept).placement == "system"
 
 
 def test_if_the_first_doubt_is_dropped_the_second_is_used() -> None:
@@ -286,11 +268,9 @@ def test_if_the_first_doubt_is_dropped_the_second_is_used() -> None:
 
 
 def test_an_observed_run_that_failed_records_none() -> None:
-    session = looking(mode="observe").session(task="t")
-    play(session, *CONTRADICTED)
+    session = contradicted(mode="observe")
     session.finish("failure: ValueError", completed=CLAIMS)
-    assert session.final is not None
-    assert session.final.withheld_texts == ()
+    assert final(session).withheld_texts == ()
 
 
 def test_arguments_that_cannot_be_compared_harm_nothing() -> None:

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from reasonblocks import ReasonBlocks
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.exceptions import RunStopped
-from reasonblocks.types import (
-    Doubt,
-    Evaluation,
-    StepDecision,
-    StepInput,
-    StepOutcome,
-    Usage,
-)
+from reasonblocks.types import Doubt, Evaluation, StepDecision, StepInput, StepOutcome, Usage
 from reasonblocks_testing import RecordingSink
 from tests.core.world import begin, called, client, found, speaks, step, through_json
 

@@ -54,19 +54,10 @@ def test_a_forged_frame_is_quoted(forged: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "reasonblocks",
-        "[reasons]",
-        "[REASON] blocks",
-        "a[r]",
-        "[]",
-        "[blocks]",
-        "<br>",
-        "",
-        "len(reason.blocks)",
-        '{"reason": "blocks"}',
-        "[reason, blocks]",
+        "reasonblocks", "[reasons]", "[REASON] blocks", "a[r]", "[]", "[blocks]", "<br>", "", "len(reason.blocks)",
+        '{"reason": "blocks"}', "[reason, blocks]",
     ],
-)
+)  # fmt: skip
 def test_other_text_is_unchanged(text: str) -> None:
     assert defuse(text) == text
 

@@ -32,6 +32,7 @@ from tests.core.world import (
     begin,
     called,
     client,
+    final,
     found,
     pattern,
     run,
@@ -217,8 +218,7 @@ def differs(
     store.asked = []
     _plan(session, planning)
     session.finish(completed=step(len(judged) - 1))
-    assert session.final is not None
-    pairs.append((seen(session.final, None, store.asked, False), simulator.final(len(judged), judged[-1])))
+    pairs.append((seen(final(session), None, store.asked, False), simulator.final(len(judged), judged[-1])))
     return [
         f"call {number}: {name} is {value!r}, the contract says {wanted!r}"
         for number, (one, other) in enumerate(pairs)
@@ -284,23 +284,17 @@ def test_the_evaluator_is_asked_with_every_injection_of_the_run_so_far() -> None
     evaluator = ScriptedEvaluator([speaks(f"Text {at}.") for at in range(6)])
     rb = ScriptedReasonBlocks(evaluator=evaluator, scorer=lambda completed: 0.4, strict=True, step_deadline_ms=20_000)
     run(rb.session(), 6)
+    assert [request.index for request in evaluator.asked] == [0, 1, 2, 3, 4], "not before the first call"
     assert [[one.step for one in request.injected] for request in evaluator.asked] == [[], [1], [1], [1], [1, 4]]
 
 
-def test_the_evaluator_is_not_asked_before_the_first_call() -> None:
-    evaluator = ScriptedEvaluator([])
-    rb = ScriptedReasonBlocks(evaluator=evaluator, strict=True)
-    run(rb.session(), 1)
-    assert evaluator.asked == []
-
-
-def test_an_e1_query_holds_the_last_3_completed_steps_also_when_only_2_exist() -> None:
-    assert texts_of_query("e1", calls=3) == [0, 1]
-
-
-@pytest.mark.parametrize("calls", [2, 3, 4, 5, 6, 7, 9])
-def test_an_e2_query_holds_the_last_5_completed_steps_or_all_there_are(calls: int) -> None:
-    assert texts_of_query("e2", calls) == list(range(max(0, calls - 6), calls - 1))
+@pytest.mark.parametrize(
+    ("tier", "calls", "steps"), [("e1", 3, [0, 1]), ("e1", 6, [2, 3, 4]), ("e2", 3, [0, 1]), ("e2", 9, [3, 4, 5, 6, 7])]
+)
+def test_a_query_holds_the_last_3_or_5_completed_steps_or_all_there_are(
+    tier: str, calls: int, steps: list[int]
+) -> None:
+    assert texts_of_query(tier, calls) == steps
 
 
 def texts_of_query(tier: str, calls: int) -> list[int]:
@@ -334,15 +328,10 @@ def test_fast_asks_the_store_nothing() -> None:
     assert (session.step_log[-1].fsm_state, len(store.asked)) == ("FAST", before)
 
 
-def test_standing_rules_for_the_run_are_in_the_base_block_of_every_call() -> None:
-    rb = client(store=lambda request: found("e3-a", "e3-b") if request.tier == "e3" else (), standing_rules="run")
-    decisions = run(rb.session(), 3)
+def test_standing_rules_for_the_run_are_asked_once_and_in_the_base_block_of_every_call() -> None:
+    store = ScriptedStore(lambda request: found("e3-a", "e3-b") if request.tier == "e3" else ())
+    decisions = run(client(pattern_store=store, standing_rules="run").session(), 3)
     assert [(one.guidance, "e3-a always holds" in one.standing_rules) for one in decisions] == [("", True)] * 3
-
-
-def test_standing_rules_for_the_run_are_asked_once() -> None:
-    store = ScriptedStore(lambda request: found("e3-a") if request.tier == "e3" else ())
-    run(client(pattern_store=store, standing_rules="run").session(), 4)
     assert [request.tier for request in store.asked].count("e3") == 1
 
 

@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of, entry_of, event_of, step_event
 from reasonblocks.exceptions import EventError
-from reasonblocks.types import (
-    DifficultyParts,
-    Doubt,
-    RunInfo,
-    Step,
-    StepLogEntry,
-    ToolCall,
-    ToolResult,
-)
+from reasonblocks.types import DifficultyParts, Doubt, RunInfo, Step, StepLogEntry, ToolCall, ToolResult
 from reasonblocks.util.json import canonical
 
 TEXTS = st.text(max_size=12)
@@ -125,7 +117,6 @@ def told(step: Step) -> tuple[Any, ...]:
 @given(STEPS)
 def test_the_completed_step_is_in_the_event(step: Step) -> None:
     event = step_event("r", StepLogEntry(step=1, timestamp=0.0), step, {})
-    event = step_event("r", StepLogEntry(step=1, timestamp=0.0), step, {})
     read_back = event_of(through_json(event))
     assert isinstance(read_back, StepEvent)
     read, results = completed_of(read_back), step.tool_results
@@ -169,26 +160,15 @@ def test_an_event_is_json_whatever_the_arguments_of_its_calls_hold() -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"event": "step_begin"}, "event"),
-        ({"run_id": 5}, "run_id"),
-        ({"step_index": -1}, "step_index"),
-        ({"step_index": True}, "step_index"),
-        ({"timestamp": float("nan")}, "timestamp"),
-        ({"timestamp": "now"}, "timestamp"),
-        ({"timestamp": 10**400}, "timestamp"),
-        ({"thought": None}, "thought"),
-        ({"tokens": 1.5}, "tokens"),
-        ({"injections": "one"}, "injections"),
-        ({"scores": {"a": "high"}}, "scores"),
-        ({"scores": {"a": 1e308}}, "scores"),
-        ({"composite": -0.5}, "composite"),
-        ({"metadata": []}, "metadata"),
-        ({"is_error": "no"}, "is_error"),
-        ({"tool_calls": [5]}, "tool_calls"),
-        ({"tool_calls": [{"id": "1"}]}, "name"),
-        ({"tool_results": [{"call_id": "1", "output": 5}]}, "output"),
+        ({"event": "step_begin"}, "event"), ({"run_id": 5}, "run_id"), ({"step_index": -1}, "step_index"),
+        ({"step_index": True}, "step_index"), ({"timestamp": float("nan")}, "timestamp"),
+        ({"timestamp": "now"}, "timestamp"), ({"timestamp": 10**400}, "timestamp"), ({"thought": None}, "thought"),
+        ({"tokens": 1.5}, "tokens"), ({"injections": "one"}, "injections"), ({"scores": {"a": "high"}}, "scores"),
+        ({"scores": {"a": 1e308}}, "scores"), ({"composite": -0.5}, "composite"), ({"metadata": []}, "metadata"),
+        ({"is_error": "no"}, "is_error"), ({"tool_calls": [5]}, "tool_calls"),
+        ({"tool_calls": [{"id": "1"}]}, "name"), ({"tool_results": [{"call_id": "1", "output": 5}]}, "output"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_field_is_named(change: dict[str, Any], field: str) -> None:
     with pytest.raises(EventError) as caught:
         event_of({**STEP.as_dict(), **change})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from reasonblocks.options.run import Assignment, Assignments
 from reasonblocks.types import RunOptions
 from reasonblocks_workbench.report import page_of_log, run_page
 from reasonblocks_workbench.traces import RunLog, read_logs
-from tests.core.world import RecordingSink, begin, client, run, speaks
+from tests.core.world import RecordingSink, begin, client, printed, run, speaks
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 EXPERIMENT: dict[str, Any] = {"experiment_id": "lessons", "on_fraction": 0.5}
@@ -112,9 +110,8 @@ from reasonblocks import ReasonBlocks
 rb = ReasonBlocks()
 print(json.dumps([rb.session(experiment_id="lessons", unit_id=f"user {n} ü").run.mode for n in range(64)]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     expected = ["steer" if is_on("lessons", f"user {number} ü", 0.5) else "observe" for number in range(64)]
-    assert json.loads(done.stdout) == expected
+    assert json.loads(printed(code)) == expected
 
 
 # ------------------------------------------------------------ runs within runs

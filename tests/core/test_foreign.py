@@ -54,14 +54,10 @@ def test_what_is_still_ours_refuses_where_the_other_product_has_replaced_our_mod
 @pytest.mark.parametrize(
     "name",
     [
-        INFO,
-        "ReasonBlocks-2026.7.dist-info",
-        "reasonblocks-1!0.4.0rc1+local.dist-info",
-        "reasonblocks.egg-info",
-        "reasonblocks-1.0-py3.10.egg-info",
-        "reasonblocks-1.0-py3.10.egg",
+        INFO, "ReasonBlocks-2026.7.dist-info", "reasonblocks-1!0.4.0rc1+local.dist-info", "reasonblocks.egg-info",
+        "reasonblocks-1.0-py3.10.egg-info", "reasonblocks-1.0-py3.10.egg",
     ],
-)
+)  # fmt: skip
 def test_every_form_of_metadata_is_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / name).mkdir()
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
@@ -85,18 +81,12 @@ def test_metadata_in_a_zip_file_is_found(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "name",
     [
-        "reasonblocks",
-        "reasonblocks_core-0.1.0.dist-info",
-        "reasonblocks-core-0.1.0.dist-info",
-        "reasonblocks_core.egg-info",
-        "reasonblocks.core-0.1.0.egg-info",
-        "reasonblocks2-1.0.dist-info",
-        "reason_blocks-1.0.dist-info",
-        "my-reasonblocks-1.0.dist-info",
-        "reasonblocks-1.0.tar.gz",
+        "reasonblocks", "reasonblocks_core-0.1.0.dist-info", "reasonblocks-core-0.1.0.dist-info",
+        "reasonblocks_core.egg-info", "reasonblocks.core-0.1.0.egg-info", "reasonblocks2-1.0.dist-info",
+        "reason_blocks-1.0.dist-info", "my-reasonblocks-1.0.dist-info", "reasonblocks-1.0.tar.gz",
         "~easonblocks-1.0.dist-info",
     ],
-)
+)  # fmt: skip
 def test_ours_and_what_is_called_otherwise_is_not_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,7 @@ from reasonblocks.messages import MAX_COPIED, anthropic, langchain, openai, open
 from reasonblocks.types import Step, ToolCall, ToolResult, Usage
 
 ANSWER = Step(
-    thought="I look.",
-    reasoning="Which file?",
-    tool_calls=(ToolCall(id="c1", name="look", arguments={"path": "a"}),),
+    thought="I look.", reasoning="Which file?", tool_calls=(ToolCall(id="c1", name="look", arguments={"path": "a"}),)
 )
 LANGCHAIN = {
     "content": [{"type": "thinking", "thinking": "Which file?"}, {"type": "text", "text": "I look."}],
@@ -72,22 +70,13 @@ def test_a_failed_result_is_an_error_in_every_format() -> None:
 
 
 def test_input_tokens_include_cached_ones_in_every_format() -> None:
-    message = {
-        "input_tokens": 100,
-        "output_tokens": 9,
-        "input_token_details": {"cache_read": 70, "cache_creation": 20},
-    }
+    message = {"input_tokens": 100, "output_tokens": 9, "input_token_details": {"cache_read": 70, "cache_creation": 20}}
     response = {
         "input_tokens": 100,
         "output_tokens": 9,
         "input_tokens_details": {"cached_tokens": 70, "cache_write_tokens": 20},
     }
-    answer = {
-        "input_tokens": 10,
-        "output_tokens": 9,
-        "cache_read_input_tokens": 70,
-        "cache_creation_input_tokens": 20,
-    }
+    answer = {"input_tokens": 10, "output_tokens": 9, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 20}
     completion = {
         "prompt_tokens": 100,
         "completion_tokens": 9,

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
-import subprocess
-import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -20,7 +16,7 @@ from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.requests import Retrieve
 from reasonblocks.session import BoundedCall, SteeringSession, Workers
 from reasonblocks.types import JSON, ETrace, FSMState, RunInfo, Step, StepInput
-from tests.core.world import MODEL, Hang, begin, called, client, found, hanging, run, step
+from tests.core.world import MODEL, Hang, arun, begin, called, client, final, found, hanging, longest_gap, run, step
 
 SHORT_MS = 30
 
@@ -109,6 +105,7 @@ NONSENSE: dict[str, list[object]] = {
     "scorer": [math.nan, math.inf, -0.01, 1.01, "0.5", None, True, [0.5], 1j],
     "transition": ["NORMAL", None, 0.5, FSMState],
 }
+ways = pytest.mark.parametrize("way", ["sync", "async"])
 places = pytest.mark.parametrize("place", FAULTING)
 errors = pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 nonsense = pytest.mark.parametrize(
@@ -123,11 +120,20 @@ def assert_unsteered(session: SteeringSession) -> None:
     assert (state.difficulty_history, state.current_state, state.calls, state.steps) == ((), FSMState.INIT, 2, ())
 
 
+def play(session: SteeringSession, way: str) -> None:
+    """Make two calls."""
+    if way == "sync":
+        run(session, 2)
+    else:
+        asyncio.run(arun(session, 2))
+
+
+@ways
 @places
 @errors
-def test_a_callable_that_raises_leaves_the_step_unsteered(place: str, error: BaseException) -> None:
-    session = session_with(place, raiser(error), strict=False)
-    run(session, 2)
+def test_a_callable_that_raises_leaves_the_step_unsteered(place: str, error: BaseException, way: str) -> None:
+    session = session_with(place, raiser(error), strict=False, step_deadline_ms=1_000)
+    play(session, way)
     assert_unsteered(session)
 
 
@@ -147,59 +153,29 @@ def test_with_strict_a_nonsense_answer_is_raised(place: str, answer: object) -> 
 
 
 @places
-def test_with_strict_the_error_of_a_callable_is_raised_as_it_is(place: str) -> None:
-    session = session_with(place, raiser(Boom("mine")), strict=True)
-    run(session, 1)
-    with pytest.raises(Boom, match="mine"):
-        begin(session, 1)
-
-
-@places
-def test_with_strict_a_raised_fault_has_moved_nothing(place: str) -> None:
+def test_with_strict_the_error_of_a_callable_is_raised_as_it_is_and_nothing_has_moved(place: str) -> None:
     session = session_with(place, raiser(Boom("mine")), strict=True)
     run(session, 1)
     before = session.trace.state
-    with pytest.raises(Boom):
+    with pytest.raises(Boom, match="mine"):
         begin(session, 1)
     assert session.trace.state == before
-
-
-@places
-@errors
-def test_on_the_async_path_a_callable_that_raises_leaves_the_step_unsteered(place: str, error: BaseException) -> None:
-    session = session_with(place, raiser(error), strict=False, step_deadline_ms=300)
-    asyncio.run(two_calls(session))
-    assert_unsteered(session)
 
 
 @errors
 def test_on_the_async_path_a_callable_that_raises_is_not_taken_for_one_that_hangs(error: BaseException) -> None:
     session = session_with("scorer", raiser(error), strict=False, step_deadline_ms=1_000)
     started = time.perf_counter()
-    asyncio.run(two_calls(session))
+    asyncio.run(arun(session, 2))
     assert time.perf_counter() - started < 0.9
 
 
-async def two_calls(session: SteeringSession) -> None:
-    for number in range(2):
-        completed = step(0) if number else None
-        decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
-        session.end_step(decision, called(number))
-
-
+@ways
 @places
-def test_a_callable_that_hangs_leaves_the_step_unsteered(place: str) -> None:
+def test_a_callable_that_hangs_leaves_the_step_unsteered(place: str, way: str) -> None:
     with hanging() as hang:
         session = session_with(place, hang, step_deadline_ms=SHORT_MS)
-        run(session, 2)
-        assert_unsteered(session)
-
-
-@places
-def test_on_the_async_path_a_callable_that_hangs_leaves_the_step_unsteered(place: str) -> None:
-    with hanging() as hang:
-        session = session_with(place, hang, step_deadline_ms=SHORT_MS)
-        asyncio.run(two_calls(session))
+        play(session, way)
         assert_unsteered(session)
 
 
@@ -248,35 +224,27 @@ def test_the_step_after_a_fault_is_judged_as_usual() -> None:
     assert (session.step_log[2].difficulty, session.step_log[2].fsm_state) == (0.4, "NORMAL")
 
 
-def test_a_fault_is_counted_by_its_kind() -> None:
-    session = session_with("scorer", raiser(Boom("no")), strict=False)
-    run(session, 4)
-    assert session.faults == {"the scorer": 3}
-
-
-def test_a_fault_is_said_once_per_kind_and_run(caplog: pytest.LogCaptureFixture) -> None:
-    session = session_with("scorer", raiser(Boom("no")), strict=False)
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        run(session, 5)
-    assert [record.getMessage() for record in caplog.records] == [
-        "run 'guest': the scorer failed (Boom: no); the agent continues (logged once per run)"
-    ]
-
-
-def test_a_fault_is_said_again_in_another_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_is_counted_by_its_kind_and_said_once_per_run(caplog: pytest.LogCaptureFixture) -> None:
     rb = client(scorer=raiser(Boom("no")), strict=False)
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        run(rb.session(), 3)
-        run(rb.session(), 3)
-    assert len(caplog.records) == 2
+    for name in ("one", "other"):
+        session = rb.session(run_id=name)
+        run(session, 4)
+        assert session.faults == {"the scorer": 3}
+    assert [record.getMessage() for record in caplog.records] == [
+        f"run '{name}': the scorer failed (Boom: no); the agent continues (logged once per run)"
+        for name in ("one", "other")
+    ]
 
 
 def test_a_fault_in_the_final_step_leaves_a_final_entry_that_says_so() -> None:
     session = session_with("scorer", raiser(Boom("no")), strict=False)
     run(session, 1)
     session.finish(completed=step(0))
-    assert session.final is not None
-    assert (session.final.gate_decision, session.final.skipped_reason, session.outcome) == ("final", "fault", "success")
+    assert (final(session).gate_decision, final(session).skipped_reason, session.outcome) == (
+        "final",
+        "fault",
+        "success",
+    )
 
 
 # ------------------------------------------------------------ stores and embedders
@@ -357,16 +325,10 @@ def test_an_embedder_that_fails_never_reaches_the_agent(answer: Callable[..., An
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def late(guest: BoundedCall, hang: Hang, times: int) -> None:
@@ -379,60 +341,25 @@ def guest_of(clock: Clock) -> BoundedCall:
     return BoundedCall("the scorer", Workers(), clock)
 
 
-def test_after_2_deadlines_in_a_row_a_callable_is_still_called(clock: Clock) -> None:
+def test_after_3_deadlines_in_a_row_a_callable_is_off_for_60_seconds(caplog: pytest.LogCaptureFixture) -> None:
     with hanging() as hang:
-        guest = guest_of(clock)
+        guest = guest_of(clock := Clock())
         late(guest, hang, 2)
         assert guest.call(says(7), 1.0) == 7
-
-
-def test_after_3_deadlines_in_a_row_a_callable_is_off(clock: Clock) -> None:
-    with hanging() as hang:
-        guest = guest_of(clock)
         late(guest, hang, 3)
-        with pytest.raises(SwitchedOff):
-            guest.call(says(7), 1.0)
-
-
-def test_a_call_in_time_starts_the_count_again(clock: Clock) -> None:
-    with hanging() as hang:
-        guest = guest_of(clock)
-        late(guest, hang, 2)
-        guest.call(says(7), 1.0)
-        late(guest, hang, 2)
+        for clock.now in (0.0, 59.9):
+            with pytest.raises(SwitchedOff):
+                guest.call(says(7), 1.0)
+        clock.now = 60.1
         assert guest.call(says(7), 1.0) == 7
+    assert [(": off" in record.getMessage(), "switched on" in record.getMessage()) for record in caplog.records] == [
+        (True, False), (False, True),
+    ]  # fmt: skip
 
 
-def test_a_callable_is_off_for_60_seconds(clock: Clock) -> None:
+def test_while_it_is_tried_no_other_run_calls_it() -> None:
     with hanging() as hang:
-        guest = guest_of(clock)
-        late(guest, hang, 3)
-        clock.now = 59.9
-        with pytest.raises(SwitchedOff):
-            guest.call(says(7), 1.0)
-
-
-def test_after_60_seconds_a_callable_is_tried_and_back_on(clock: Clock) -> None:
-    with hanging() as hang:
-        guest = guest_of(clock)
-        late(guest, hang, 3)
-        clock.now = 60.1
-        assert [guest.call(says(7), 1.0), guest.call(says(8), 1.0)] == [7, 8]
-
-
-def test_after_60_seconds_a_callable_is_tried_once_only(clock: Clock) -> None:
-    with hanging() as hang:
-        guest = guest_of(clock)
-        late(guest, hang, 3)
-        clock.now = 60.1
-        late(guest, hang, 1)
-        with pytest.raises(SwitchedOff):
-            guest.call(says(7), 1.0)
-
-
-def test_while_it_is_tried_no_other_run_calls_it(clock: Clock) -> None:
-    with hanging() as hang:
-        guest = guest_of(clock)
+        guest = guest_of(clock := Clock())
         late(guest, hang, 3)
         clock.now = 60.1
 
@@ -444,26 +371,12 @@ def test_while_it_is_tried_no_other_run_calls_it(clock: Clock) -> None:
 
 
 @errors
-def test_an_exception_never_switches_a_callable_off(clock: Clock, error: BaseException) -> None:
-    guest = guest_of(clock)
+def test_an_exception_never_switches_a_callable_off(error: BaseException) -> None:
+    guest = guest_of(Clock())
     for _ in range(5):
         with pytest.raises(Exception):  # noqa: B017, PT011 - whichever it is
             guest.call(raiser(error), 1.0)
     assert guest.call(says(7), 1.0) == 7
-
-
-def test_each_switch_is_said_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    with hanging() as hang, caplog.at_level(logging.WARNING, "reasonblocks"):
-        guest = guest_of(clock)
-        late(guest, hang, 3)
-        clock.now = 60.1
-        late(guest, hang, 1)
-        clock.now = 130.0
-        guest.call(says(7), 1.0)
-    assert [(": off" in record.getMessage(), "switched on" in record.getMessage()) for record in caplog.records] == [
-        (True, False),
-        (False, True),
-    ]
 
 
 def test_a_callable_that_is_off_does_not_run() -> None:
@@ -485,23 +398,9 @@ def test_a_breaker_is_shared_by_the_runs_of_a_client() -> None:
 
 
 def test_a_callable_never_blocks_the_event_loop() -> None:
-    async def longest_gap() -> float:
-        with hanging() as hang:
-            session = session_with("scorer", hang, step_deadline_ms=200)
-            gaps: list[float] = []
-
-            async def beat() -> None:
-                while True:
-                    started = time.perf_counter()
-                    await asyncio.sleep(0.001)
-                    gaps.append(time.perf_counter() - started)
-
-            heart = asyncio.ensure_future(beat())
-            await two_calls(session)
-            heart.cancel()
-            return max(gaps)
-
-    assert asyncio.run(longest_gap()) < 0.1
+    with hanging() as hang:
+        session = session_with("scorer", hang, step_deadline_ms=200)
+        assert asyncio.run(longest_gap(arun(session, 2))) < 0.1
 
 
 def test_32_runs_on_one_loop_wait_for_a_hanging_scorer_at_the_same_time() -> None:
@@ -509,7 +408,7 @@ def test_32_runs_on_one_loop_wait_for_a_hanging_scorer_at_the_same_time() -> Non
         with hanging() as hang:
             rb = client(scorer=hang, step_deadline_ms=200)
             started = time.perf_counter()
-            await asyncio.gather(*(two_calls(rb.session()) for _ in range(32)))
+            await asyncio.gather(*(arun(rb.session(), 2) for _ in range(32)))
             return time.perf_counter() - started
 
     assert asyncio.run(all_of_them()) < 2.0
@@ -532,30 +431,6 @@ def test_a_cancelled_step_has_moved_nothing() -> None:
 
     before, after = asyncio.run(cancelled())
     assert before is after
-
-
-HANGING_PROCESS = """
-    import threading
-    from reasonblocks import ReasonBlocks, Step, StepInput
-
-    class Sink:
-        def emit(self, event):
-            threading.Event().wait()
-        def close(self):
-            threading.Event().wait()
-
-    rb = ReasonBlocks(scorer=lambda step: threading.Event().wait(), sinks=[Sink()], step_deadline_ms=50)
-    session = rb.session()
-    session.begin_step(StepInput())
-    session.begin_step(StepInput(completed=Step(thought="hm")))
-    print("done", flush=True)
-"""
-
-
-def test_a_hanging_scorer_and_a_hanging_sink_do_not_hold_up_the_exit() -> None:
-    code = [sys.executable, "-c", textwrap.dedent(HANGING_PROCESS)]
-    done = subprocess.run(code, capture_output=True, text=True, timeout=20, check=False)
-    assert (done.returncode, done.stdout) == (0, "done\n")
 
 
 def test_a_hanging_embedder_does_not_hold_up_the_making_of_a_client() -> None:

@@ -30,12 +30,6 @@ def test_a_session_begins_and_names_the_route_by_its_type() -> None:
     assert model_name(Hostile()) == "Hostile"
 
 
-@pytest.mark.parametrize("nothing", [None, ""])
-def test_a_state_that_is_mapped_to_nothing_is_still_refused(nothing: object) -> None:
-    with pytest.raises(ConfigError, match="NORMAL"):
-        ReasonBlocks(model_routing={"NORMAL": nothing})
-
-
 def test_an_error_about_what_cannot_be_printed_names_its_type() -> None:
     class Unprintable:
         def __repr__(self) -> str:

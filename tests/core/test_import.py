@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from tests.core.world import printed
 
-FOREIGN = {
-    "httpx",
-    "numpy",
-    "sklearn",
-    "qdrant_client",
-    "grpc",
-    "langchain",
-    "langchain_core",
-    "langgraph",
-    "pydantic",
-    "asyncio",
-}
+FOREIGN = set(
+    "httpx numpy sklearn qdrant_client grpc langchain langchain_core langgraph agents openai anthropic "
+    "claude_agent_sdk opentelemetry rich pytest pydantic asyncio".split()
+)
 A_RUN = """
 import sys
 from reasonblocks import LocalStore, Pattern, ReasonBlocks, Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
@@ -36,38 +27,41 @@ with rb.session(task="Find the bug.") as session:
     assert [entry for entry in session.step_log if entry.injections]
 print(*(set(sys.modules) - loaded))
 """
+FIRST_STEP = """
+import sys
+from reasonblocks import ReasonBlocks, Step, StepInput
+session = ReasonBlocks().session()
+before = set(sys.modules)
+session.begin_step(StepInput())
+session.begin_step(StepInput(completed=Step(thought="maybe an error")))
+session.finish()
+print(*(set(sys.modules) - before))
+"""
 
 
-def printed(code: str) -> set[str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
+def loaded(code: str) -> set[str]:
+    """The modules of a process after some code."""
+    return {*printed(f"{code}\nimport sys; print(*sys.modules)").split()}
 
 
-def test_the_import_brings_no_framework_and_no_network() -> None:
-    assert printed("import sys; from reasonblocks import ReasonBlocks; print(*sys.modules)") & FOREIGN == set()
+def test_an_import_brings_no_framework_and_no_network() -> None:
+    assert loaded("import reasonblocks") & {*FOREIGN, "sqlite3"} == set()
+    client = loaded("from reasonblocks import ReasonBlocks")
+    assert client & {*FOREIGN, "reasonblocks.monitors.calibration"} == set()
+    memory = loaded("from reasonblocks.memory import CodebaseMemory, recalled_text")
+    assert memory & {*FOREIGN, "sqlite3", "detect_secrets"} == set()
 
 
-def test_the_shipped_calibration_is_read_when_a_client_is_made() -> None:
-    code = "import sys; from reasonblocks import ReasonBlocks; {} print(*sys.modules)"
-    read = [printed(code.format(made)) & {"reasonblocks.monitors.calibration"} for made in ("", "ReasonBlocks();")]
-    assert read == [set(), {"reasonblocks.monitors.calibration"}]
-
-
-def test_a_client_brings_no_framework_and_no_network() -> None:
-    made = printed("import sys; from reasonblocks import ReasonBlocks; ReasonBlocks(); print(*sys.modules)")
-    assert made & FOREIGN == {"numpy"}  # with which the starter library is searched: no step waits for it
-
-
-def test_a_client_that_searches_nothing_brings_no_numpy() -> None:
-    code = "import sys; from reasonblocks import ReasonBlocks; {}; print(*sys.modules)"
-    assert printed(code.format("ReasonBlocks(e_traces_enabled=False)")) & FOREIGN == set()
+def test_a_client_reads_the_calibration_and_brings_what_it_searches_with() -> None:
+    made = loaded("from reasonblocks import ReasonBlocks; ReasonBlocks()")
+    assert made & {*FOREIGN, "reasonblocks.monitors.calibration"} == {"numpy", "reasonblocks.monitors.calibration"}
+    assert loaded("from reasonblocks import ReasonBlocks; ReasonBlocks(e_traces_enabled=False)") & FOREIGN == set()
 
 
 def test_no_step_loads_a_module() -> None:
-    assert printed(A_RUN) == set()
+    assert (printed(A_RUN).split(), printed(FIRST_STEP).split()) == ([], [])
 
 
 def test_what_examples_and_parity_take_from_testing_needs_no_pytest() -> None:
     wanted = "from reasonblocks_testing import Script, __main__, server"
-    assert printed(f"import sys; sys.modules['pytest'] = None; {wanted}; print('there')") == {"there"}
+    assert printed(f"import sys; sys.modules['pytest'] = None; {wanted}; print('there')") == "there\n"

@@ -58,16 +58,14 @@ def sink_case(sink: TelemetrySink) -> Case:
     return Case(operation=operation, works=lambda: sink.emit(FINISH), close=sink.close)
 
 
-def test_a_sqlite_sink_is_free(path: Path_) -> None:
-    assert left_held(lambda: sink_case(SQLiteMonitorSink(path())))[1] == []
-
-
-def test_a_jsonl_sink_is_free(path: Path_) -> None:
-    assert left_held(lambda: sink_case(JsonlSink(path())))[1] == []
-
-
-def test_a_sink_of_a_server_is_free(api: ScriptedRbApi) -> None:
-    assert left_held(lambda: sink_case(HttpSink(api.url, api.key)))[1] == []
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl", "server"])
+def test_a_sink_is_free(path: Path_, api: ScriptedRbApi, kind: str) -> None:
+    sinks: dict[str, Callable[[], TelemetrySink]] = {
+        "sqlite": lambda: SQLiteMonitorSink(path()),
+        "jsonl": lambda: JsonlSink(path()),
+        "server": lambda: HttpSink(api.url, api.key),
+    }
+    assert left_held(lambda: sink_case(sinks[kind]()))[1] == []
 
 
 def test_the_queue_of_a_sink_is_free() -> None:

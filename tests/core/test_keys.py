@@ -8,9 +8,10 @@ import pytest
 
 from reasonblocks.exceptions import StaleKey
 from reasonblocks.session import SteeringSession
-from reasonblocks.types import Step, StepOutcome, Usage
+from reasonblocks.types import StepOutcome, Usage
 from tests.core.world import (
     QUIET,
+    Scores,
     ScriptedEvaluator,
     ScriptedReasonBlocks,
     ScriptedStore,
@@ -30,14 +31,12 @@ def keyed(calls: int, **options: object) -> SteeringSession:
     return session
 
 
-def test_the_last_key_gives_its_decision_again() -> None:
+def test_the_last_key_gives_its_decision_again_whatever_is_said_of_the_completed_step() -> None:
     session = keyed(2)
     decision = begin(session, 2, key="k2")
+    assert not decision.replayed
     assert begin(session, 2, key="k2") == replace(decision, replayed=True)
-
-
-def test_a_decision_that_is_new_is_not_marked_as_replayed() -> None:
-    assert not begin(keyed(1), 1, key="k1").replayed
+    assert begin(session, 7, key="k2", model="another") == replace(decision, replayed=True)
 
 
 def test_a_replay_moves_nothing() -> None:
@@ -51,45 +50,25 @@ def test_a_replay_moves_nothing() -> None:
 
 def test_a_replay_asks_no_backend() -> None:
     evaluator, store = ScriptedEvaluator([QUIET] * 9), ScriptedStore(lambda request: found("e2-a"))
-    scored: list[Step] = []
-
-    def scorer(step: Step) -> float:
-        scored.append(step)
-        return 0.4
-
+    scorer = Scores()
     rb = ScriptedReasonBlocks(
         evaluator=evaluator, pattern_store=store, scorer=scorer, strict=True, step_deadline_ms=20_000
     )
     session = rb.session()
     begin(session, 0, key="k0")
     begin(session, 1, key="k1")
-    asked = (len(evaluator.asked), len(store.asked), len(scored))
+    asked = (len(evaluator.asked), len(store.asked), len(scorer.seen))
     begin(session, 1, key="k1")
-    assert (len(evaluator.asked), len(store.asked), len(scored)) == asked
+    assert (len(evaluator.asked), len(store.asked), len(scorer.seen)) == asked
 
 
-def test_a_replay_gives_the_old_decision_whatever_is_said_of_the_completed_step() -> None:
-    session = keyed(2)
-    decision = begin(session, 2, key="k2")
-    assert begin(session, 7, key="k2", model="another") == replace(decision, replayed=True)
-
-
-def test_an_older_key_is_refused() -> None:
-    with pytest.raises(StaleKey, match="'k1' is older than the run's last key 'k2'"):
-        begin(keyed(3), 3, key="k1")
-
-
-def test_a_refused_key_moves_nothing() -> None:
-    session = keyed(3)
+@pytest.mark.parametrize("strict", [True, False])
+def test_an_older_key_is_refused_and_moves_nothing(strict: bool) -> None:
+    session = keyed(3, strict=strict)
     before = session.trace.state
-    with pytest.raises(StaleKey):
-        begin(session, 3, key="k0")
+    with pytest.raises(StaleKey, match="'k1' is older than the run's last key 'k2'"):
+        begin(session, 3, key="k1")
     assert (session.trace.state, len(session.step_log)) == (before, 3)
-
-
-def test_an_older_key_is_refused_without_strict_too() -> None:
-    with pytest.raises(StaleKey):
-        begin(keyed(3, strict=False), 3, key="k1")
 
 
 def test_none_is_always_a_new_step() -> None:

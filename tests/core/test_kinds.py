@@ -37,22 +37,20 @@ def shown(decision: StepDecision) -> dict[str, tuple[str, ...]]:
     return {one.source.removesuffix("Injection"): one.pattern_ids for one in decision.injections}
 
 
-def test_a_lesson_of_the_findings_kind_is_joined_to_it() -> None:
-    decision = decided(store(WAITING)[1], kind="waiting")
-    assert shown(decision) == {"MonitorSteering": ("e2-waiting",)}
-
-
-@pytest.mark.parametrize("kind", ["unmoved", "of-next-year"])
-def test_a_lesson_for_another_kind_is_shown_nowhere_in_that_call(kind: str) -> None:
-    assert shown(decided(store(WAITING)[1], kind=kind)) == {"MonitorSteering": ()}
-
-
-def test_a_lesson_that_fits_is_taken_from_behind_one_that_does_not() -> None:
-    assert shown(decided(store(WAITING, ANY)[1], kind="unmoved")) == {"MonitorSteering": ("e2-any",)}
-
-
-def test_beside_a_finding_of_unknown_kind_no_lesson_that_is_tied_is_shown() -> None:
-    assert shown(decided(store(WAITING)[1])) == {"MonitorSteering": ()}
+@pytest.mark.parametrize(
+    ("patterns", "kind", "joined"),
+    [
+        pytest.param([WAITING], "waiting", ("e2-waiting",), id="of the finding's kind"),
+        pytest.param([WAITING], "unmoved", (), id="of another kind"),
+        pytest.param([WAITING], "of-next-year", (), id="of a kind that is not known"),
+        pytest.param([WAITING, ANY], "unmoved", ("e2-any",), id="behind one that does not fit"),
+        pytest.param([WAITING], None, (), id="beside a finding of unknown kind"),
+    ],
+)
+def test_a_lesson_goes_with_a_finding_of_its_kind_and_is_else_shown_nowhere_in_that_call(
+    patterns: list[Any], kind: str | None, joined: tuple[str, ...]
+) -> None:
+    assert shown(decided(store(*patterns)[1], kind=kind)) == {"MonitorSteering": joined}
 
 
 def test_a_finding_of_unknown_kind_is_joined_by_a_lesson_for_all_kinds() -> None:

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks import JsonlSink, ReasonBlocks
 from reasonblocks.events import RunStart, StepEvent
-from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import ETrace, StepDecision, StepLogEntry
 from tests.core.test_engine_rules import Store, judgements, knobs, script, steered
 from tests.core.world import (
@@ -26,11 +24,7 @@ from tests.core.world import (
 )
 from tests.whole import WHOLE
 
-WITHHELD = {
-    "injection_sources": "withheld_sources",
-    "intervention_texts": "withheld_texts",
-    "route": "withheld_route",
-}
+WITHHELD = {"injection_sources": "withheld_sources", "intervention_texts": "withheld_texts", "route": "withheld_route"}
 """Fields of a steered call's entry, and the fields of an observed call's that have the same."""
 SHOWN = {"injections", "pattern_ids", "placement", "cache_tokens_at_risk", "mode", "timestamp", "overhead_ms"}
 """Fields that may differ otherwise."""
@@ -94,15 +88,6 @@ def test_a_run_has_its_own_mode() -> None:
     assert (run(observed, 2)[1].guidance, run(steered_run, 2)[1].guidance) == ("", "[REASONBLOCKS]\nLook again.")
 
 
-@pytest.mark.parametrize("mode", ["watch", "", None, 1])
-def test_an_unknown_mode_is_refused(mode: Any) -> None:
-    with pytest.raises(ConfigError, match="mode="):
-        ReasonBlocks(mode=mode)
-    if mode:
-        with pytest.raises(ConfigError, match="mode="):
-            ReasonBlocks().session(mode=mode)
-
-
 def test_the_event_of_an_observed_call_has_what_was_withheld() -> None:
     sink = RecordingSink()
     rb = client(
@@ -161,11 +146,3 @@ def test_patterns_of_an_observed_run_count_as_retrieved_and_never_as_injected() 
         run(session, 3)
     rb.close()
     assert counted == [(("e3-rule",), "retrieved")]
-
-
-def test_a_jsonl_log_of_an_observed_run_has_its_mode(tmp_path: Any) -> None:
-    rb = client(mode="observe", sinks=[JsonlSink(tmp_path / "runs.jsonl")])
-    with rb.session() as session:
-        run(session, 2)
-    rb.close()
-    assert '"mode":"observe"' in (tmp_path / "runs.jsonl").read_text().replace(" ", "")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks import ReasonBlocks
-from reasonblocks.exceptions import BadAnswer, ConfigError, RunStopped
+from reasonblocks.exceptions import BadAnswer, RunStopped
 from reasonblocks.types import ETrace, Injection
 from tests.core.world import begin, called, client, found, hanging, pattern, run, speaks, through_json
 
@@ -169,8 +168,3 @@ def test_a_replayed_decision_is_not_asked_about_again() -> None:
     restored = rb.session(snapshot=through_json(session.trace.snapshot()))
     assert begin(restored, 1, key="b").guidance == "[REASONBLOCKS]\nTold."
     assert asked == ["Look."]
-
-
-def test_what_cannot_be_called_is_refused() -> None:
-    with pytest.raises(ConfigError, match="on_injection='drop': must be callable"):
-        ReasonBlocks(on_injection="drop")  # type: ignore[arg-type]

@@ -23,21 +23,12 @@ from tests.core.world import client
 @pytest.mark.parametrize(
     ("outcome", "kind"),
     [
-        ("success", "success"),
-        ("success: 12 of 12", "success"),
-        ("Success", "success"),
-        ("failure", "failure"),
-        ("failure: ValueError", "failure"),
-        (ABANDONED, "failure"),
-        ("stopped: stalled", "stopped"),
-        ("unknown", "unknown"),
-        ("unknown: the user has left", "unknown"),
-        ("the tests still fail", "unknown"),
-        ("succeeded", "unknown"),
-        ("", "unknown"),
-        (None, "unknown"),
+        ("success", "success"), ("success: 12 of 12", "success"), ("Success", "success"), ("failure", "failure"),
+        ("failure: ValueError", "failure"), (ABANDONED, "failure"), ("stopped: stalled", "stopped"),
+        ("unknown", "unknown"), ("unknown: the user has left", "unknown"), ("the tests still fail", "unknown"),
+        ("succeeded", "unknown"), ("", "unknown"), (None, "unknown"),
     ],
-)
+)  # fmt: skip
 def test_a_recorded_outcome_is_known_by_its_first_word(outcome: str | None, kind: OutcomeKind) -> None:
     assert kind_of(outcome) == kind
 
@@ -45,18 +36,12 @@ def test_a_recorded_outcome_is_known_by_its_first_word(outcome: str | None, kind
 @pytest.mark.parametrize(
     ("given", "outcome"),
     [
-        ("success", "success"),
-        ("Success: 12 of 12", "success"),
-        ("failure", "failure"),
-        ("failure: tests", "failure: tests"),
-        ("FAILURE: tests", "failure: tests"),
-        ("stopped: cap", "stopped: cap"),
-        ("unknown", "unknown"),
-        ("unknown: the user has left", "unknown: the user has left"),
-        ("lost", "failure: lost"),
-        (" the tests still fail\n", "failure: the tests still fail"),
+        ("success", "success"), ("Success: 12 of 12", "success"), ("failure", "failure"),
+        ("failure: tests", "failure: tests"), ("FAILURE: tests", "failure: tests"), ("stopped: cap", "stopped: cap"),
+        ("unknown", "unknown"), ("unknown: the user has left", "unknown: the user has left"),
+        ("lost", "failure: lost"), (" the tests still fail\n", "failure: the tests still fail"),
     ],
-)
+)  # fmt: skip
 def test_any_other_word_that_finishes_a_run_is_the_reason_of_a_failure(given: str, outcome: str) -> None:
     assert outcome_of(given) == outcome
 

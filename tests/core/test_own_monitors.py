@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonblocks import LocalStore, ReasonBlocks
 from reasonblocks.exceptions import BadAnswer, ProtocolError
 from reasonblocks.render import FRAME
 from reasonblocks.render.guidance import INJECTION_BYTES
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import JSON, RunInfo, Step, StepInput, StepLogEntry
-from tests.core.test_guests import Boom
-from tests.core.world import MODEL, begin, called, hanging, run, step
+from tests.core.test_guests import Boom, raiser, says
+from tests.core.world import MODEL, arun, begin, called, final, hanging, real, run, step
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=25)
 Answer = tuple[float, JSON, tuple[int, ...]]
@@ -61,15 +59,7 @@ class Speaking(Own):
 
 
 def session_of(*monitors: Own, **options: Any) -> SteeringSession:
-    given = {"strict": False, "pattern_store": LocalStore(), "scorer": lambda step: 0.4, "step_deadline_ms": 20_000}
-    return ReasonBlocks(monitors=monitors, **{**given, **options}).session(run_id="own")
-
-
-async def arun(session: SteeringSession, calls: int) -> None:
-    for number in range(calls):
-        completed = step(number - 1) if number else None
-        decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
-        session.end_step(decision, called(number))
+    return real(monitors=monitors, **{"strict": False, "scorer": lambda step: 0.4, **options}).session(run_id="own")
 
 
 def drive(session: SteeringSession, calls: int, way: str) -> list[StepLogEntry]:
@@ -81,6 +71,7 @@ def drive(session: SteeringSession, calls: int, way: str) -> list[StepLogEntry]:
 
 
 ways = pytest.mark.parametrize("way", ["sync", "async"])
+USUAL = "The check speaker points at your last step. Look at that again before you go on."
 WRONG = [
     Boom("no"),
     SystemExit(3),
@@ -114,23 +105,13 @@ def test_a_monitor_that_fails_is_silent_for_that_step_and_the_others_go_on(answe
     assert session.faults == {"monitor bad": 1}
 
 
-@ways
-def test_the_built_in_monitors_go_on(way: str) -> None:
+def test_the_built_in_monitors_go_on() -> None:
     """The same action with the same result, again and again, is theirs to see."""
     same = replace(step(0), thought="I run the tests again.")
-
-    async def asynchronous(session: SteeringSession) -> None:
-        for number in range(6):
-            given = StepInput(completed=same if number else None, default_model=MODEL)
-            session.end_step(await session.abegin_step(given), called(number))
-
     session = session_of(Own("bad", lambda step: Boom("always")))
-    if way == "async":
-        asyncio.run(asynchronous(session))
-    else:
-        for number in range(6):
-            given = StepInput(completed=same if number else None, default_model=MODEL)
-            session.end_step(session.begin_step(given), called(number))
+    for number in range(6):
+        given = StepInput(completed=same if number else None, default_model=MODEL)
+        session.end_step(session.begin_step(given), called(number))
     assert any("cyclic_compression" in entry.monitors_fired for entry in session.step_log)
     assert session.faults == {"monitor bad": 5}
 
@@ -148,8 +129,7 @@ def test_a_monitor_that_hangs_takes_no_time_of_the_next_one(way: str) -> None:
 
 def test_the_fault_of_a_monitor_is_said_once_a_run(caplog: pytest.LogCaptureFixture) -> None:
     session = session_of(Own("bad", lambda step: Boom("no")), Own("worse", lambda step: Boom("never")))
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        run(session, 5)
+    run(session, 5)
     assert session.faults == {"monitor bad": 4, "monitor worse": 4}
     assert sorted(record.getMessage() for record in caplog.records) == [
         "run 'own': monitor bad failed (Boom: no); the agent continues (logged once per run)",
@@ -166,36 +146,28 @@ def test_a_silent_monitor_keeps_its_memory_and_its_score_is_0() -> None:
 
 
 @ways
-def test_with_strict_the_fault_of_a_monitor_is_raised_and_nothing_has_moved(way: str) -> None:
-    session = session_of(Own("bad", {0: Boom("mine")}), strict=True)
-    drive(session, 1, way)
-    before = session.trace.state
-    ways_on: dict[str, Callable[[], object]] = {
-        "sync": lambda: begin(session, 1),
-        "async": lambda: asyncio.run(arun_second(session)),
-    }
-    with pytest.raises(Boom, match="mine"):
-        ways_on[way]()
-    assert session.trace.state == before
-
-
-async def arun_second(session: SteeringSession) -> None:
-    await session.abegin_step(StepInput(completed=step(0), default_model=MODEL))
-
-
-def test_with_strict_a_nonsense_answer_is_raised() -> None:
-    session = session_of(Own("bad", {0: (2.0, None, ())}), strict=True)
+@pytest.mark.parametrize(("answer", "error"), [(Boom("mine"), Boom), ((2.0, None, ()), BadAnswer)])
+def test_with_strict_the_fault_of_a_monitor_is_raised_and_nothing_has_moved(
+    answer: object, error: type[Exception], way: str
+) -> None:
+    session = session_of(Own("bad", {0: answer}), strict=True)
     run(session, 1)
-    with pytest.raises(BadAnswer, match="monitor bad"):
-        begin(session, 1)
+    before = session.trace.state
+    given = StepInput(completed=step(0), default_model=MODEL)
+    begins: dict[str, Callable[[], object]] = {
+        "sync": lambda: session.begin_step(given),
+        "async": lambda: asyncio.run(session.abegin_step(given)),
+    }
+    with pytest.raises(error, match=r"mine|monitor bad"):
+        begins[way]()
+    assert session.trace.state == before
 
 
 def test_a_monitor_that_fails_in_the_final_step_leaves_its_judgement() -> None:
     session = session_of(Own("bad", {0: Boom("late")}))
     run(session, 1)
     session.finish(completed=step(0))
-    assert session.final is not None
-    assert (session.final.difficulty, session.final.skipped_reason, session.faults) == (0.4, None, {"monitor bad": 1})
+    assert (final(session).difficulty, final(session).skipped_reason, session.faults) == (0.4, None, {"monitor bad": 1})
 
 
 scores = st.sampled_from([0.0, 0.3, 0.7, 0.95])
@@ -260,29 +232,19 @@ def test_a_monitor_says_its_own_text_of_its_evidence_and_rung(way: str) -> None:
 def test_one_without_words_of_its_own_has_the_usual_ones(words: Any) -> None:
     session = session_of(Speaking(words))
     run(session, 2)
-    assert texts_of(session) == ["The check speaker points at your last step. Look at that again before you go on."]
+    assert texts_of(session) == [USUAL]
     assert session.faults == {}
 
 
 @ways
-@pytest.mark.parametrize("said", [Boom("no"), SystemExit(1), 5, b"text"])
-def test_words_that_fail_are_a_fault_and_the_usual_ones_are_said(said: object, way: str) -> None:
-    def words(evidence: tuple[int, ...], rung: int) -> Any:
-        if isinstance(said, BaseException):
-            raise said
-        return said
-
-    session = session_of(Speaking(words))
-    assert drive(session, 2, way)[1].skipped_reason is None
-    assert texts_of(session) == ["The check speaker points at your last step. Look at that again before you go on."]
-    assert session.faults == {"monitor speaker": 1}
-
-
-def test_words_that_hang_are_not_waited_for() -> None:
+@pytest.mark.parametrize("said", [Boom("no"), SystemExit(1), 5, b"text", "hangs"])
+def test_words_that_fail_or_hang_are_a_fault_and_the_usual_ones_are_said(said: Any, way: str) -> None:
     with hanging() as hang:
-        session = session_of(Speaking(lambda evidence, rung: hang(rung)), step_deadline_ms=SHORT_MS)
-        run(session, 2)
-        assert texts_of(session) == ["The check speaker points at your last step. Look at that again before you go on."]
+        answers = {Boom: raiser(said), SystemExit: raiser(said), str: hang}
+        words: Any = answers.get(type(said), says(said))
+        session = session_of(Speaking(words), step_deadline_ms=10 * SHORT_MS)
+        assert drive(session, 2, way)[1].skipped_reason is None
+    assert texts_of(session) == [USUAL]
     assert session.faults == {"monitor speaker": 1}
 
 
@@ -303,7 +265,6 @@ def test_words_are_sanitised_and_bounded_like_any_text() -> None:
 
 
 def test_a_step_that_a_monitor_names_again_and_again_is_named_once() -> None:
-    rb = ReasonBlocks(monitors=[Own("again", lambda step: (0.9, None, (0,) * 10_000))], pattern_store=LocalStore())
-    session = rb.session()
+    session = session_of(Own("again", lambda step: (0.9, None, (0,) * 10_000)))
     run(session, 2)
-    assert texts_of(session) == ["The check again points at your last step. Look at that again before you go on."]
+    assert texts_of(session) == [USUAL.replace("speaker", "again")]

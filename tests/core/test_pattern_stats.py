@@ -78,6 +78,12 @@ def test_nothing_is_judged_before_three_steps_have_passed() -> None:
     assert after(shown(4, "a"), *(plain(4 + ahead) for ahead in range(1, JUDGED_AFTER))) == SEEN
 
 
+def test_auxiliary_calls_are_no_steps_after_which_a_lesson_is_judged() -> None:
+    aside = [replace(plain(at), metadata={"skipped_reason": "auxiliary", "fsm_state": "NORMAL"}) for at in range(5, 10)]
+    assert after(shown(4, "a"), *aside, plain(10), plain(11)) == SEEN
+    assert after(shown(4, "a"), *aside, plain(10), plain(11), plain(12)) == {**SEEN, "recovered": 1}
+
+
 def test_a_lesson_is_judged_once() -> None:
     assert after(shown(4, "a"), plain(7), plain(8), plain(9), finish("success")) == {**SEEN, "recovered": 1}
 

@@ -150,25 +150,22 @@ def _passing(*found: ETrace) -> list[str]:
     return [trace.pattern.id for trace in best(found, ASKED)]
 
 
-def test_a_similarity_as_high_as_the_gate_passes() -> None:
-    assert _passing(_found("a", 0.7), _found("b", 0.6999)) == ["a"]
-
-
-def test_a_gate_of_its_own_goes_before_that_of_the_tier() -> None:
-    assert _passing(_found("high", 0.9, gate_threshold=0.95), _found("low", 0.2, gate_threshold=0.1)) == ["low"]
-
-
-def test_a_gate_of_zero_is_a_gate() -> None:
-    assert _passing(_found("a", 0.0, gate_threshold=0.0)) == ["a"]
-
-
-def test_the_best_come_first_and_equals_by_id() -> None:
-    assert _passing(_found("c", 0.8), _found("b", 0.8), _found("a", 0.75)) == ["b", "c"]
+@pytest.mark.parametrize(
+    ("traces", "passing"),
+    [
+        ([_found("a", 0.7), _found("b", 0.6999)], ["a"]),
+        ([_found("high", 0.9, gate_threshold=0.95), _found("low", 0.2, gate_threshold=0.1)], ["low"]),
+        ([_found("a", 0.0, gate_threshold=0.0)], ["a"]),
+        ([_found("c", 0.8), _found("b", 0.8), _found("a", 0.75)], ["b", "c"]),
+    ],
+    ids=["as high as the gate", "a gate of its own goes first", "zero is a gate", "the best, and equals by id"],
+)
+def test_what_passes_the_gate_comes_by_similarity(traces: list[ETrace], passing: list[str]) -> None:
+    assert _passing(*traces) == passing
 
 
 @pytest.mark.parametrize(
-    ("recovered", "not_recovered", "order"),
-    [(0, 4, "ab"), (0, 5, "ba"), (1, 4, "ba"), (2, 6, "ab"), (1, 3, "ab")],
+    ("recovered", "not_recovered", "order"), [(0, 4, "ab"), (0, 5, "ba"), (1, 4, "ba"), (2, 6, "ab"), (1, 3, "ab")]
 )
 def test_a_pattern_is_last_after_five_judgements_of_which_fewer_than_a_quarter_are_good(
     recovered: int, not_recovered: int, order: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -43,15 +42,19 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [text for text in caplog.messages if "placement=" in text]
 
 
+def talking() -> SteeringSession:
+    """A run to which every call would say something new."""
+    return client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
+
+
 @pytest.mark.parametrize("asked", ["tail", "context"])
 def test_a_run_without_what_its_client_asks_for_goes_to_the_system_and_says_so_once(
     asked: Placement, caplog: pytest.LogCaptureFixture
 ) -> None:
     rb = client(speaks("Text."), speaks("Another."), placement=asked)
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        first, second = (rb.session(caps=NO_TAIL, framework="theirs") for _ in range(2))
-        run(first, 3)
-        assert len(said(caplog)) == 2, "one for each run"
+    first, second = (rb.session(caps=NO_TAIL, framework="theirs") for _ in range(2))
+    run(first, 3)
+    assert len(said(caplog)) == 2, "one for each run"
     assert {entry.placement for entry in first.step_log} == {"system"}
     assert second.faults == {}
     assert f"this run of 'theirs' has no placement {asked!r}: guidance goes to 'system'" in said(caplog)[0]
@@ -61,8 +64,7 @@ def test_a_run_without_what_its_client_asks_for_goes_to_the_system_and_says_so_o
 def test_nothing_is_said_where_guidance_goes_where_it_was_asked_for(
     options: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        run(client().session(**{"caps": NO_TAIL, **options}), 2)
+    run(client().session(**{"caps": NO_TAIL, **options}), 2)
     assert said(caplog) == []
 
 
@@ -70,8 +72,7 @@ def test_a_framework_that_keeps_what_it_is_told_has_nothing_to_choose_and_says_n
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caps = AdapterCaps(ephemeral=False, placements=frozenset({"context"}))
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        assert run(client().session(caps=caps), 1)[0].placement == "context"
+    assert run(client().session(caps=caps), 1)[0].placement == "context"
     assert said(caplog) == []
 
 
@@ -79,18 +80,16 @@ def test_steering_that_is_off_says_nothing_of_placement(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        run(client().session(caps=NO_TAIL), 2)
+    run(client().session(caps=NO_TAIL), 2)
     assert said(caplog) == []
 
 
 def test_a_run_that_turns_out_to_have_no_tail_goes_on_in_the_system(caplog: pytest.LogCaptureFixture) -> None:
-    session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        for number in range(6):
-            if number >= 3:
-                session.no_tail("the server keeps this conversation")
-            session.end_step(begin(session, number), StepOutcome(model="m", usage=Usage(input=90, output=10)))
+    session = talking()
+    for number in range(6):
+        if number >= 3:
+            session.no_tail("the server keeps this conversation")
+        session.end_step(begin(session, number), StepOutcome(model="m", usage=Usage(input=90, output=10)))
     assert [entry.placement for entry in session.step_log] == ["tail"] * 3 + ["system"] * 3
     assert len(said(caplog)) == 1
     # texts at calls 1 and 4: the first stood at the tail, so that the system message changes at 4 and 5 alone
@@ -98,41 +97,32 @@ def test_a_run_that_turns_out_to_have_no_tail_goes_on_in_the_system(caplog: pyte
     assert [entry.cache_tokens_at_risk for entry in session.step_log] == [0, 0, 0, 0, 100, 100]
 
 
-def told(session: SteeringSession, number: int) -> StepDecision:
-    decision = begin(session, number)
-    assert decision.guidance
-    return decision
-
-
 def test_a_call_whose_last_message_holds_no_text_moves_the_run_to_the_system(caplog: pytest.LogCaptureFixture) -> None:
-    session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session.end_step(begin(session, 0), StepOutcome(model="m", usage=Usage(input=90, output=10)))
-        moved = session.without_tail(told(session, 1))
-        session.end_step(moved, called(1))
-        again = begin(session, 2)
+    session = talking()
+    session.end_step(begin(session, 0), StepOutcome(model="m", usage=Usage(input=90, output=10)))
+    moved = session.without_tail(begin(session, 1))
+    assert moved.guidance
+    session.end_step(moved, called(1))
+    again = begin(session, 2)
     assert (moved.placement, again.placement) == ("system", "system")
-    assert [(entry.placement, entry.cache_tokens_at_risk) for entry in session.step_log[:2]] == [
-        ("tail", 0),
-        ("system", 100),
-    ]
+    entries = [(entry.placement, entry.cache_tokens_at_risk) for entry in session.step_log[:2]]
+    assert entries == [("tail", 0), ("system", 100)]
     assert len(said(caplog)) == 1
 
 
 def test_a_refused_call_is_tried_again_without_guidance_and_the_run_goes_on_in_the_system(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        for number in range(6):
-            given = StepInput(key=f"call-{number}", completed=Step(thought=f"Thought {number}.") if number else None)
+    session = talking()
+    for number in range(6):
+        given = StepInput(key=f"call-{number}", completed=Step(thought=f"Thought {number}.") if number else None)
+        decision = session.begin_step(given)
+        if number == 1:
+            assert decision.guidance
+            session.withdraw(decision, 400)
             decision = session.begin_step(given)
-            if number == 1:
-                assert decision.guidance
-                session.withdraw(decision, 400)
-                decision = session.begin_step(given)
-                assert (decision.replayed, decision.guidance) == (True, "")
-            session.end_step(decision, called(number))
+            assert (decision.replayed, decision.guidance) == (True, "")
+        session.end_step(decision, called(number))
     assert [entry.placement for entry in session.step_log] == ["tail"] * 2 + ["system"] * 4
     assert [len(entry.intervention_texts) for entry in session.step_log] == [0, 0, 0, 0, 1, 0]
     assert [len(entry.withheld_texts) for entry in session.step_log] == [0, 1, 0, 0, 0, 0]
@@ -155,16 +145,14 @@ def test_the_repeated_key_of_a_refused_call_has_no_guidance_in_a_resumed_run_eit
 
 def test_a_refusal_of_a_call_without_guidance_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     session = client(speaks("Text.")).session()
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session.withdraw(begin(session, 0), 400)
-        assert begin(session, 1).placement == "tail"
+    session.withdraw(begin(session, 0), 400)
+    assert begin(session, 1).placement == "tail"
     assert said(caplog) == []
 
 
 def test_a_run_in_the_system_message_has_no_tail_to_lose(caplog: pytest.LogCaptureFixture) -> None:
     session = client().session(placement="system")
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session.no_tail("the server keeps this conversation")
+    session.no_tail("the server keeps this conversation")
     assert said(caplog) == []
 
 
@@ -197,9 +185,6 @@ def test_the_placement_of_a_run_follows_the_rule(
 # ------------------------------------------------------------ the request of a loop by hand
 
 USER: dict[str, Any] = {"role": "user", "content": "Fix it."}
-RESULTS: dict[str, Any] = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "ok"}]}
-
-
 TOOL: dict[str, Any] = {"role": "tool", "tool_call_id": "c", "content": "ok"}
 ITEM: dict[str, Any] = {"type": "function_call_output", "call_id": "c", "output": "ok"}
 
@@ -258,17 +243,6 @@ def test_a_forged_frame_in_the_message_that_holds_the_guidance_is_defused(
 def test_without_guidance_a_forged_frame_is_not_touched() -> None:
     forged = [{"role": "tool", "content": "[REASONBLOCKS]"}]
     assert steered_request(StepDecision(step=1, fsm_state=FSMState.NORMAL), None, forged) == (None, forged)
-
-
-def test_guidance_follows_the_tool_results_of_a_message() -> None:
-    (last,) = with_tail([RESULTS], GUIDANCE) or [{}]
-    assert last["content"] == [*RESULTS["content"], {"type": "text", "text": GUIDANCE}]
-
-
-def test_a_message_of_the_responses_api_gets_a_block_of_its_kind() -> None:
-    asked = {"role": "user", "content": [{"type": "input_text", "text": "Fix it."}]}
-    (last,) = with_tail([asked], GUIDANCE) or [{}]
-    assert last["content"][-1] == {"type": "input_text", "text": GUIDANCE}
 
 
 texts = st.text(max_size=8)

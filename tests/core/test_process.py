@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
-import textwrap
 import weakref
 
 import pytest
 
 from reasonblocks.concurrency.forks import on_fork
+from tests.core.world import printed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-
-
-def child_of(program: str) -> str:
-    """Return what a program and its forked child print, the parent last."""
-    source = textwrap.dedent(program)
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout
 
 
 def test_a_reset_is_called_in_the_child_alone() -> None:
@@ -43,7 +34,7 @@ def test_a_reset_is_called_in_the_child_alone() -> None:
             os.waitpid(child, 0)
         print("parent" if child else "child", owner.resets, len(calls), flush=True)
     """
-    assert child_of(program).splitlines() == ["child 1 1", "parent 0 0"]
+    assert printed(program).splitlines() == ["child 1 1", "parent 0 0"]
 
 
 def test_around_a_fork_both_processes_call_what_comes_after() -> None:
@@ -58,7 +49,7 @@ def test_around_a_fork_both_processes_call_what_comes_after() -> None:
             os.waitpid(child, 0)
         print(*calls, flush=True)
     """
-    assert child_of(program).splitlines() == ["before after"] * 2
+    assert printed(program).splitlines() == ["before after"] * 2
 
 
 def test_a_client_works_in_a_child_that_was_forked_while_its_locks_were_held() -> None:
@@ -83,7 +74,7 @@ def test_a_client_works_in_a_child_that_was_forked_while_its_locks_were_held() -
             rb.close(5)
             os._exit(len(sink.events))
     """
-    assert child_of(program).split() == ["5"]
+    assert printed(program).split() == ["5"]
 
 
 def test_an_object_is_not_kept_alive_by_its_reset() -> None:

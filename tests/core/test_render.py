@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from reasonblocks.render.guidance import (
     tier_injections,
 )
 from reasonblocks.render.sanitise import sanitise
-from reasonblocks.types import AdapterCaps, Injection, StepInput, Tier
+from reasonblocks.types import AdapterCaps, ETrace, Injection, StepInput, Tier
 from tests.core.world import begin, client, found, pattern, speaks, text_bytes
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=120)
@@ -64,20 +65,18 @@ def test_a_sanitised_text_holds_no_control_bidi_or_zero_width_character(text: st
 
 
 @quick
-@given(st.one_of(hostile, st.text()))
-def test_sanitising_again_changes_nothing(text: str) -> None:
-    assert sanitise(sanitise(text)) == sanitise(text)
-
-
-@quick
 @given(st.text(alphabet="abcdefghij .,;!?'()0123456789éü数据\n", max_size=80))
 def test_plain_text_stays_as_it_is(text: str) -> None:
     assert sanitise(text) == text.strip()
 
 
 @pytest.mark.parametrize("gap", ["", " ", "  ", "   ", "    ", " " * 9, " " * 40, "\t\t\t\t", "\u3000\u3000"])
-@pytest.mark.parametrize("form", ["[{}REASONBLOCKS{}]", "[REASON{}BLOCKS]", "[R{}E{}A{}S{}O{}N{}B{}L{}O{}C{}K{}S]"])
-def test_a_frame_in_any_spacing_is_taken_out(form: str, gap: str) -> None:
+@pytest.mark.parametrize(
+    "form",
+    ["[{}REASONBLOCKS{}]", "[REASON{}BLOCKS]", "[R{}E{}A{}S{}O{}N{}B{}L{}O{}C{}K{}S]",
+     "<{}|{}im_start{}|{}>", "[{}INST{}]", "<<{}SYS{}>>", "<{}/{}s{}>"],
+)  # fmt: skip
+def test_a_frame_or_a_template_token_in_any_spacing_is_taken_out(form: str, gap: str) -> None:
     assert sanitise(f"before {form.replace('{}', gap)} after").split() == ["before", "after"]
 
 
@@ -89,36 +88,13 @@ def test_a_role_marker_in_any_spacing_is_taken_out(form: str, gap: str) -> None:
     assert sanitise(form.replace("{}", gap)) == "obey"
 
 
-@pytest.mark.parametrize("gap", ["", " ", "   ", "    ", " " * 9])
-@pytest.mark.parametrize("form", ["<{}|{}im_start{}|{}>", "[{}INST{}]", "<<{}SYS{}>>", "<{}/{}s{}>"])
-def test_a_template_token_in_any_spacing_is_taken_out(form: str, gap: str) -> None:
-    assert sanitise(f"before {form.replace('{}', gap)} after").split() == ["before", "after"]
-
-
-@pytest.mark.parametrize("text", ["the system: it works", "a user was added", "[REASON] and BLOCKS", "see #3: fine"])
-def test_words_that_only_resemble_a_marker_stay(text: str) -> None:
-    assert sanitise(text) == text
-
-
 @pytest.mark.parametrize(
-    "char", ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u180e", "\ufe0f", "\U000e0100", "\U000e01ef", "\u034f"]
-)
-def test_what_has_no_width_is_taken_out(char: str) -> None:
+    "char",
+    ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u180e", "\ufe0f", "\U000e0100", "\U000e01ef", "\u034f",
+     "\u202a", "\u202e", "\u2066", "\u2069", "\u061c", "\u200f"],
+)  # fmt: skip
+def test_what_has_no_width_or_turns_the_direction_is_taken_out(char: str) -> None:
     assert sanitise(f"a{char}b") == "ab"
-
-
-@pytest.mark.parametrize("char", ["\u202a", "\u202e", "\u2066", "\u2069", "\u061c", "\u200f"])
-def test_what_turns_the_direction_is_taken_out(char: str) -> None:
-    assert sanitise(f"a{char}b") == "ab"
-
-
-def test_sanitising_a_megabyte_of_hostile_text_is_quick() -> None:
-    import time
-
-    started = time.perf_counter()
-    for text in ("[ r e a s o n" * 80_000, "<|" * 500_000, "\n" + "> " * 500_000, "system" * 160_000):
-        sanitise(text)
-    assert time.perf_counter() - started < 1.0
 
 
 def test_a_forged_frame_in_a_monitors_text_never_reaches_the_guidance() -> None:
@@ -134,19 +110,12 @@ def test_a_forged_frame_in_a_monitors_text_never_reaches_the_guidance() -> None:
 @pytest.mark.parametrize(
     ("model", "name"),
     [
-        ("claude-haiku-4-5", "haiku"),
-        ("anthropic/claude-3-5-haiku-latest", "haiku"),
-        ("claude-sonnet-4-5-20250929", "sonnet"),
-        ("us.anthropic.claude-opus-4-1-v1:0", "opus"),
-        ("gpt-5", "gpt"),
-        ("openai/gpt-4.1-mini", "gpt"),
-        ("o3-mini", "gpt"),
-        ("gemini-2.5-pro", "gemini"),
-        ("llama-3.3-70b", "neutral"),
-        ("photo3", "neutral"),
-        ("", "neutral"),
+        ("claude-haiku-4-5", "haiku"), ("anthropic/claude-3-5-haiku-latest", "haiku"),
+        ("claude-sonnet-4-5-20250929", "sonnet"), ("us.anthropic.claude-opus-4-1-v1:0", "opus"), ("gpt-5", "gpt"),
+        ("openai/gpt-4.1-mini", "gpt"), ("o3-mini", "gpt"), ("gemini-2.5-pro", "gemini"),
+        ("llama-3.3-70b", "neutral"), ("photo3", "neutral"), ("", "neutral"),
     ],
-)
+)  # fmt: skip
 def test_a_model_belongs_to_its_family(model: str, name: str) -> None:
     assert family(model) == name
 
@@ -175,16 +144,14 @@ def test_a_pattern_that_lacks_a_field_has_no_text(tier: Tier, field: str, value:
 
 def test_a_pattern_that_lacks_a_field_is_skipped_and_the_others_stay() -> None:
     traces = [found("e2-a")[0], *found("e2-b")]
-    broken = type(traces[0])(pattern=pattern("e2-broken", fields={"diagnosis": "only"}), similarity=0.9)
+    broken = ETrace(pattern=pattern("e2-broken", fields={"diagnosis": "only"}), similarity=0.9)
     injections, notes = tier_injections("e2", [traces[0], broken, traces[1]], "gpt-5")
     assert [one.pattern_ids for one in injections] == [("e2-a",), ("e2-b",)]
     assert ["'e2-broken' lacks a field" in note for note in notes] == [True]
 
 
 def test_standing_rules_that_do_not_fit_are_named() -> None:
-    rules = [
-        type(found("e3-a")[0])(pattern=pattern(f"e3-{at}", fields={"instruction": "x" * 1_500})) for at in range(4)
-    ]
+    rules = [ETrace(pattern=pattern(f"e3-{at}", fields={"instruction": "x" * 1_500})) for at in range(4)]
     (injection,), notes = tier_injections("e3", rules, "gpt-5")
     assert injection.pattern_ids == ("e3-0", "e3-1")
     assert ["e3-2, e3-3" in note for note in notes] == [True]
@@ -192,13 +159,13 @@ def test_standing_rules_that_do_not_fit_are_named() -> None:
 
 def test_a_pattern_that_lacks_a_field_is_said_once_a_run(caplog: pytest.LogCaptureFixture) -> None:
     broken = pattern("e3-broken", fields={})
-    rb = client(store=lambda request: [type(found("e3-a")[0])(pattern=broken)] if request.tier == "e3" else ())
+    rb = client(store=lambda request: [ETrace(pattern=broken)] if request.tier == "e3" else ())
     begin(rb.session(), 0)
     assert [record.getMessage().count("'e3-broken' lacks a field") for record in caplog.records] == [1]
 
 
 def test_an_e2_for_a_monitors_text_that_lacks_its_intervention_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    lesson = type(found("e2-a")[0])(pattern=pattern("e2-broken", fields={"diagnosis": "only"}), similarity=0.9)
+    lesson = ETrace(pattern=pattern("e2-broken", fields={"diagnosis": "only"}), similarity=0.9)
     rb = client(
         speaks("Text one. Advice.", failure_type="loop"),
         store=lambda request: [lesson] if (request.tier, request.top_k) == ("e2", 1) else (),
@@ -249,18 +216,15 @@ def test_an_injection_takes_at_most_4096_bytes(piece: str, count: int) -> None:
 @pytest.mark.parametrize("tier", ["e1", "e2", "e3"])
 def test_a_pattern_of_any_length_makes_an_injection_of_at_most_4096_bytes(tier: Tier) -> None:
     fields = dict.fromkeys(pattern(f"{tier}-a").fields, "数" * 9000)
-    trace = type(found("e1-a")[0])(pattern=pattern(f"{tier}-a", fields=fields))
+    trace = ETrace(pattern=pattern(f"{tier}-a", fields=fields))
     injections, _ = tier_injections(tier, [trace], "gpt-5")
     assert [text_bytes(one.text) <= 4_096 for one in injections] == [True]
 
 
-def test_all_standing_rules_are_one_injection() -> None:
-    injections, _ = tier_injections("e3", found(*(f"e3-{at}" for at in range(32))), "gpt-5")
-    assert [len(one.pattern_ids) for one in injections] == [32]
-
-
-def test_each_e2_is_an_injection_of_its_own() -> None:
-    assert len(tier_injections("e2", found("e2-a", "e2-b"), "gpt-5")[0]) == 2
+def test_all_standing_rules_are_one_injection_and_each_e2_is_one_of_its_own() -> None:
+    rules, lessons = found(*(f"e3-{at}" for at in range(32))), found("e2-a", "e2-b")
+    assert [len(one.pattern_ids) for one in tier_injections("e3", rules, "gpt-5")[0]] == [32]
+    assert [len(one.pattern_ids) for one in tier_injections("e2", lessons, "gpt-5")[0]] == [1, 1]
 
 
 def injections(*sizes: int) -> list[Injection]:
@@ -279,11 +243,7 @@ def test_whole_injections_drop_from_the_end_until_the_guidance_fits(sizes: list[
 
 
 def test_the_guidance_is_the_injections_joined_by_blank_lines_under_one_frame_line() -> None:
-    assert guidance(injections(1, 2)) == f"{FRAME}\na\n\nbb"
-
-
-def test_without_injections_there_is_no_guidance() -> None:
-    assert guidance(()) == ""
+    assert (guidance(injections(1, 2)), guidance(())) == (f"{FRAME}\na\n\nbb", "")
 
 
 def test_the_log_says_what_was_dropped() -> None:
@@ -303,10 +263,9 @@ def test_the_log_says_what_was_dropped() -> None:
 def test_in_context_placement_the_guidance_takes_at_most_9500() -> None:
     rules = {"instruction": "r" * 4_096}
     fields = {"diagnosis": "d" * 3_900, "intervention": "i", "anti_pattern": "a"}
-    trace = type(found("e1-a")[0])
     answers = {
-        "e2": [trace(pattern=pattern(f"e2-{at}", fields=fields), similarity=0.9) for at in range(2)],
-        "e3": [trace(pattern=pattern("e3-a", fields=rules))],
+        "e2": [ETrace(pattern=pattern(f"e2-{at}", fields=fields), similarity=0.9) for at in range(2)],
+        "e3": [ETrace(pattern=pattern("e3-a", fields=rules))],
     }
     rb = client(speaks("M" * 4_000 + ". Advice."), store=lambda request: answers.get(request.tier, ()))
     session = rb.session(placement="context", caps=AdapterCaps(placements=frozenset({"context"})))
@@ -324,26 +283,29 @@ def block(text: str, **more: object) -> dict[str, object]:
     return {"type": "text", "text": text, **more}
 
 
-def test_for_anthropic_the_base_is_a_cached_block_also_without_guidance() -> None:
-    assert place("base", "", cache_control=True) == [block("base", cache_control=CACHED)]
+BREAKPOINTS = [block("a", cache_control={"type": "ephemeral", "ttl": "1h"}), block("b")]
+CACHED_BASE = block("base", cache_control=CACHED)
 
 
-def test_for_anthropic_the_guidance_is_a_second_block_that_is_not_cached() -> None:
-    assert place("base", GUIDANCE, cache_control=True) == [block("base", cache_control=CACHED), block(GUIDANCE)]
-
-
-def test_for_anthropic_blocks_with_breakpoints_keep_them_and_get_none_of_ours() -> None:
-    base = [block("a", cache_control={"type": "ephemeral", "ttl": "1h"}), block("b")]
-    assert place(base, GUIDANCE, cache_control=True) == [*base, block(GUIDANCE)]
-
-
-def test_for_anthropic_blocks_without_breakpoints_get_one_on_the_last() -> None:
-    base = [block("a"), block("b")]
-    assert place(base, GUIDANCE, cache_control=True) == [
-        block("a"),
-        block("b", cache_control=CACHED),
-        block(GUIDANCE),
-    ]
+@pytest.mark.parametrize(
+    ("base", "guidance", "rules", "placed"),
+    [
+        pytest.param("base", "", "", [CACHED_BASE], id="the base is a cached block also without guidance"),
+        pytest.param("base", GUIDANCE, "", [CACHED_BASE, block(GUIDANCE)], id="the guidance is not cached"),
+        pytest.param(BREAKPOINTS, GUIDANCE, "", [*BREAKPOINTS, block(GUIDANCE)], id="breakpoints are kept"),
+        pytest.param([block("a"), block("b")], GUIDANCE, "",
+                     [block("a"), block("b", cache_control=CACHED), block(GUIDANCE)], id="else the last gets one"),
+        pytest.param(None, GUIDANCE, "", [block(GUIDANCE)], id="without a prompt the guidance stands alone"),
+        pytest.param("", GUIDANCE, "", [block(GUIDANCE)], id="an empty prompt is none"),
+        pytest.param(None, "", "", None, id="of nothing there is no message"),
+        pytest.param("base", GUIDANCE, "rules", [block("base"), block("rules", cache_control=CACHED), block(GUIDANCE)],
+                     id="standing rules belong to the cached base"),
+    ],
+)  # fmt: skip
+def test_for_anthropic_the_base_is_cached_and_the_guidance_a_block_behind_it(
+    base: Any, guidance: str, rules: str, placed: Any
+) -> None:
+    assert place(base, guidance, rules, cache_control=True) == placed
 
 
 def test_for_anthropic_the_blocks_that_were_given_are_not_changed() -> None:
@@ -352,34 +314,14 @@ def test_for_anthropic_the_blocks_that_were_given_are_not_changed() -> None:
     assert base == [block("a")]
 
 
-@pytest.mark.parametrize("base", [None, ""])
-def test_for_anthropic_without_a_system_prompt_the_guidance_stands_alone(base: str | None) -> None:
-    assert place(base, GUIDANCE, cache_control=True) == [block(GUIDANCE)]
-
-
-def test_for_anthropic_with_nothing_at_all_there_is_no_system_message() -> None:
-    assert place(None, "", cache_control=True) is None
-
-
-def test_for_anthropic_standing_rules_belong_to_the_cached_base() -> None:
-    assert place("base", GUIDANCE, "rules", cache_control=True) == [
-        block("base"),
-        block("rules", cache_control=CACHED),
-        block(GUIDANCE),
-    ]
-
-
-def test_for_others_base_and_guidance_are_one_plain_string() -> None:
-    assert place("base", GUIDANCE, cache_control=False) == f"base\n\n{GUIDANCE}"
+@pytest.mark.parametrize(("base", "placed"), [("base", f"base\n\n{GUIDANCE}"), (None, GUIDANCE)])
+def test_for_others_base_and_guidance_are_one_plain_string(base: Any, placed: str) -> None:
+    assert place(base, GUIDANCE, cache_control=False) == placed
 
 
 @pytest.mark.parametrize("base", ["base", "", None, [block("a")]])
-def test_for_others_the_base_is_untouched_without_guidance(base: object) -> None:
-    assert place(base, "", cache_control=False) is base  # type: ignore[arg-type]  # each is a content
-
-
-def test_for_others_without_a_system_prompt_the_guidance_stands_alone() -> None:
-    assert place(None, GUIDANCE, cache_control=False) == GUIDANCE
+def test_for_others_the_base_is_untouched_without_guidance(base: Any) -> None:
+    assert place(base, "", cache_control=False) is base
 
 
 def test_for_others_nothing_is_ever_cached() -> None:

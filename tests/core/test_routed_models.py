@@ -34,12 +34,8 @@ def routed(models: RoutedModels[Model], state: str | None, build: Callable[[str]
     return drive(models.model(client().session(), state, MODELS, build))
 
 
-def test_a_model_object_is_used_as_it_is() -> None:
-    assert routed(RoutedModels(check), "NORMAL") is OBJECT
-
-
-def test_without_a_route_the_agents_own_model_stays() -> None:
-    assert routed(RoutedModels(check), None) is None
+def test_a_model_object_is_used_as_it_is_and_without_a_route_the_agents_own_stays() -> None:
+    assert [routed(RoutedModels(check), state) for state in ("NORMAL", None)] == [OBJECT, None]
 
 
 def test_an_identifier_is_built_once() -> None:
@@ -113,10 +109,11 @@ def answer(tokens: int) -> StepOutcome:
     return StepOutcome(model="asked", usage=Usage(input=tokens, output=0))
 
 
-def test_an_answer_is_recorded_once() -> None:
+def test_an_answer_is_recorded_once_and_no_error_after_it() -> None:
     call = open_call()
     assert [call.record(lambda: answer(7)), call.record(lambda: answer(9))] == [True, True]
-    assert call.session.step_log[0].tokens == 7
+    call.failed(ValueError("no"))
+    assert (call.session.step_log[0].tokens, call.session.step_log[0].error) == (7, None)
 
 
 def test_an_error_is_recorded_once_an_attempt() -> None:
@@ -127,13 +124,6 @@ def test_an_error_is_recorded_once_an_attempt() -> None:
         call.failed(ValueError("no"))
         entry = call.session.step_log[0]
         assert (entry.attempts, entry.error, entry.model_id) == (attempts, "ValueError: no", "asked")
-
-
-def test_an_error_after_the_answer_is_not_recorded() -> None:
-    call = open_call()
-    call.record(lambda: answer(7))
-    call.failed(ValueError("no"))
-    assert call.session.step_log[0].error is None
 
 
 def test_an_answer_that_cannot_be_read_is_a_fault_of_the_run() -> None:

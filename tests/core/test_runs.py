@@ -35,17 +35,9 @@ def held(run_id: str, *, calls: int = 1, over: bool = False, rb: ReasonBlocks | 
 # ------------------------------------------------------------ ids
 
 
-def test_later_runs_of_a_given_id_are_numbered() -> None:
+def test_later_runs_of_a_given_id_are_numbered_and_without_any_id_each_run_has_its_own() -> None:
     runs = Runs[HeldRun]("job")
-    assert [runs.new_id() for _ in range(3)] == ["job", "job.2", "job.3"]
-
-
-def test_an_id_can_be_wanted_for_one_run() -> None:
-    runs = Runs[HeldRun]("job")
-    assert [runs.new_id("mine"), runs.new_id()] == ["mine", "job"]
-
-
-def test_without_any_id_each_run_has_its_own() -> None:
+    assert [runs.new_id(), runs.new_id(), runs.new_id("mine"), runs.new_id()] == ["job", "job.2", "mine", "job.3"]
     runs = Runs[HeldRun]()
     assert runs.new_id() != runs.new_id()
 
@@ -77,17 +69,10 @@ def test_no_two_threads_get_one_id() -> None:
 # ------------------------------------------------------------ the runs that are held
 
 
-def test_the_run_that_was_added_last_is_the_newest() -> None:
+def test_the_run_that_was_added_last_is_the_newest_and_each_is_found_by_its_id() -> None:
     runs = Runs[HeldRun]()
-    runs.add(held("a"))
-    newest = runs.add(held("b"))
-    assert runs.newest is newest
-
-
-def test_a_held_run_is_found_by_its_id() -> None:
-    runs = Runs[HeldRun]()
-    added = runs.add(held("a"))
-    assert (runs.find("a"), runs.find("nobody")) == (added, None)
+    first, last = runs.add(held("a")), runs.add(held("b"))
+    assert (runs.newest, runs.find("a"), runs.find("nobody")) == (last, first, None)
 
 
 def test_its_user_sees_a_mapping_of_views() -> None:
@@ -119,18 +104,12 @@ class Light:
         self.run_id, self.over = run_id, over
 
 
-def test_the_newest_256_finished_runs_are_kept() -> None:
+@pytest.mark.parametrize(("over", "most"), [(True, 256), (False, 4_096)], ids=["finished", "open"])
+def test_the_newest_256_finished_and_4096_open_runs_are_kept(over: bool, most: int) -> None:
     runs = Runs[Light]()
-    for at in range(260):
-        runs.add(Light(str(at), over=True))
-    assert list(runs) == [str(at) for at in range(4, 260)]
-
-
-def test_the_newest_4096_open_runs_are_kept() -> None:
-    runs = Runs[Light]()
-    for at in range(4_098):
-        runs.add(Light(str(at), over=False))
-    assert (len(runs), runs.find("1"), runs.find("2") is not None) == (4_096, None, True)
+    for at in range(most + 4):
+        runs.add(Light(str(at), over=over))
+    assert list(runs) == [str(at) for at in range(4, most + 4)]
 
 
 def test_finished_runs_do_not_push_an_open_one_out() -> None:
@@ -195,20 +174,13 @@ def test_finishing_ends_the_run_that_was_started_last() -> None:
     assert outcomes(steering) == {"a": None, "b": "failure: refused"}
 
 
-def test_a_failure_is_marked_of_the_run_that_was_started_last() -> None:
+@pytest.mark.parametrize("which", [None, "b", "a"])
+def test_a_failure_is_marked_of_the_run_that_was_started_last_or_of_the_one_that_is_named(which: str | None) -> None:
     steering = Steering()
     steering.start("a", over=True)
     steering.start("b", over=True)
-    steering.mark_failure("wrong answer")
-    assert outcomes(steering) == {"a": "success", "b": "failure: wrong answer"}
-
-
-def test_a_failure_can_be_marked_of_an_earlier_run() -> None:
-    steering = Steering()
-    steering.start("a", over=True)
-    steering.start("b", over=True)
-    steering.mark_failure("wrong answer", run_id="a")
-    assert outcomes(steering) == {"a": "failure: wrong answer", "b": "success"}
+    steering.mark_failure("wrong answer", run_id=which)
+    assert outcomes(steering) == {"a": "success", "b": "success", which or "b": "failure: wrong answer"}
 
 
 def test_a_failure_of_a_run_that_nobody_knows_is_refused() -> None:
@@ -235,17 +207,6 @@ def test_closing_gives_the_sinks_what_they_are_owed() -> None:
     steering.start("b")
     steering.close()
     assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == [ABANDONED, ABANDONED]
-
-
-def test_leaving_with_ends_what_is_open() -> None:
-    with Steering() as steering:
-        steering.start("a")
-    assert outcomes(steering) == {"a": ABANDONED}
-
-
-def test_an_exception_goes_on_through_with() -> None:
-    with pytest.raises(LookupError), Steering():
-        raise LookupError
 
 
 class Placed:
@@ -276,11 +237,14 @@ async def leave(steering: SteeringHandle[Any]) -> None:
         pass
 
 
-def test_leaving_async_with_ends_what_is_open() -> None:
-    steering = Steering()
+def test_leaving_with_ends_what_is_open_and_lets_an_exception_pass() -> None:
+    steering, other = Steering(), Steering()
     steering.start("a")
-    asyncio.run(leave(steering))
-    assert outcomes(steering) == {"a": ABANDONED}
+    other.start("a")
+    with pytest.raises(LookupError), steering:
+        raise LookupError
+    asyncio.run(leave(other))
+    assert outcomes(steering) == outcomes(other) == {"a": ABANDONED}
 
 
 def test_leaving_async_with_does_not_hold_up_the_event_loop() -> None:

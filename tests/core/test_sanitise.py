@@ -70,7 +70,8 @@ MARKERS = [
 ]  # fmt: skip
 STAY = [
     "<div>", "<span class='user'>", "List[int]", "Dict[str, Tool]", "think about it", "assistant_id=3", "user_id: 5",
-    "the system: it works", "a system", "tool calls are slow", "[1] a source", "[ ] to do", "[x] done",
+    "the system: it works", "a user was added", "[REASON] and BLOCKS", "see #3: fine", "a system",
+    "tool calls are slow", "[1] a source", "[ ] to do", "[x] done",
     "x < y and y > z",
     "if tools < 3:", "a <b> c", "Map<String, User>", "Vec<T>", "f <| x", "x |> f", "a || b", "<!-- note -->",
     "def system(self):", "self.user: User", '"system": "linux"', "'role': 'user'", "os.system('ls')",

@@ -29,6 +29,7 @@ from reasonblocks.types import (
     ToolResult,
 )
 from reasonblocks.types.account import Did
+from tests.core.steps import acted
 from tests.core.world import client, run
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=100)
@@ -54,16 +55,12 @@ steps = st.builds(
 
 
 def with_result(output: str, flag: bool | None, thought: str = "I run the tests now.") -> Step:
-    result = ToolResult(call_id="c", output=output, is_error=flag)
-    return Step(thought=thought, tool_calls=(CALL,), tool_results=(result,))
+    return acted("run_tests", {"path": "tests"}, output, is_error=flag, thought=thought)
 
 
 def doing(thought: str, output: str, flag: bool | None = False, command: str = "ls") -> Step:
     """One command and its result."""
-    call = ToolCall(id="c", name="bash", arguments={"command": command})
-    return Step(
-        thought=thought, tool_calls=(call,), tool_results=(ToolResult(call_id="c", output=output, is_error=flag),)
-    )
+    return acted("bash", {"command": command}, output, is_error=flag, thought=thought)
 
 
 def easy(number: int) -> Step:
@@ -99,28 +96,17 @@ def difficulty(step: Step) -> float:
 
 
 @quick
-@given(steps, memories, done)
-def test_a_difficulty_is_in_0_to_1(step: Step, memory: ScoreMemory, did: Did) -> None:
-    assert 0 <= score(step, memory, SHIPPED_LEVEL, did)[0] <= 1
-
-
-@quick
-@given(steps)
-def test_every_part_is_in_0_to_1(step: Step) -> None:
+@given(steps, memories, done, texts)
+def test_a_difficulty_and_its_parts_are_in_0_to_1(step: Step, memory: ScoreMemory, did: Did, text: str) -> None:
     four = parts_of(step)
-    assert all(0 <= part <= 1 for part in (four.hedging, four.length, four.errors, four.entities))
+    values = (four.hedging, four.length, four.errors, four.entities, score_text(text, SHIPPED_LEVEL))
+    assert all(0 <= one <= 1 for one in (score(step, memory, SHIPPED_LEVEL, did)[0], *values))
 
 
 @quick
 @given(steps, memories, done)
 def test_scoring_is_pure(step: Step, memory: ScoreMemory, did: Did) -> None:
     assert score(step, memory, SHIPPED_LEVEL, did) == score(step, memory, SHIPPED_LEVEL, did)
-
-
-@quick
-@given(texts)
-def test_a_text_is_scored_in_0_to_1(text: str) -> None:
-    assert 0 <= score_text(text, SHIPPED_LEVEL) <= 1
 
 
 @pytest.mark.parametrize("piece", ["x", "error ", "a.b/c_1 ", "数", "\n"])
@@ -137,43 +123,29 @@ def test_only_the_first_and_last_8000_characters_count() -> None:
     assert difficulty(loud) == difficulty(quiet)
 
 
-QUIET = ["0 errors", "no exception", "no errors found", "without error", "errors: 0", "zero failures"]
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        *[(text, True) for text in ("an error", "3 errors", "it failed", "Traceback", "ERROR", "an exception")],
+        *[(text, False) for text in ("0 errors", "no exception", "no errors found", "without error", "errors: 0")],
+        *[(text, False) for text in ("zero failures", "it terrors me", "errorless", "a failsafe")],
+    ],
+)
+def test_errors_are_counted_by_words_unless_they_are_negated(text: str, counts: bool) -> None:
+    assert (parts_of(Step(thought=text)).errors > 0) is counts
 
 
-@pytest.mark.parametrize("text", QUIET)
-def test_a_negated_error_counts_nothing(text: str) -> None:
-    assert parts_of(Step(thought=text)).errors == 0
+@pytest.mark.parametrize(("text", "counts"), [("it could be", True), ("it couldn't", False), ("it couldn’t", False)])
+def test_a_hedge_counts_and_a_contraction_is_one_word(text: str, counts: bool) -> None:
+    assert (parts_of(Step(thought=text)).hedging > 0) is counts
 
 
-@pytest.mark.parametrize("text", ["an error", "3 errors", "it failed", "Traceback", "ERROR", "an exception"])
-def test_an_error_counts(text: str) -> None:
-    assert parts_of(Step(thought=text)).errors > 0
-
-
-@pytest.mark.parametrize("text", ["it terrors me", "errorless", "a failsafe"])
-def test_errors_are_counted_by_words(text: str) -> None:
-    assert parts_of(Step(thought=text)).errors == 0
-
-
-@pytest.mark.parametrize("text", ["it couldn't", "it couldn’t"])
-def test_a_contraction_is_one_word(text: str) -> None:
-    assert parts_of(Step(thought=text)).hedging == 0
-
-
-def test_a_hedge_counts() -> None:
-    assert parts_of(Step(thought="it could be")).hedging > 0
-
-
-def test_a_flagged_success_counts_nothing_of_its_words() -> None:
-    assert parts_of(with_result("error failed exception", False)).errors == 0
-
-
-def test_a_flagged_failure_counts_whatever_its_words() -> None:
-    assert parts_of(with_result("fine", True)).errors > 0
-
-
-def test_the_words_of_an_unflagged_observation_count() -> None:
-    assert parts_of(with_result("error: it failed", None)).errors > 0
+@pytest.mark.parametrize(
+    ("output", "flag", "counts"),
+    [("error failed exception", False, False), ("fine", True, True), ("error: it failed", None, True)],
+)
+def test_a_flag_goes_before_the_words_of_an_observation(output: str, flag: bool | None, counts: bool) -> None:
+    assert (parts_of(with_result(output, flag)).errors > 0) is counts
 
 
 @pytest.mark.parametrize("output", ["fine", "error failed", "0 errors"])
@@ -206,12 +178,10 @@ def levels(count: int) -> list[float]:
     return seen
 
 
-def test_the_own_level_is_shaped_by_each_of_the_first_8_steps() -> None:
-    assert len(set(levels(8))) == 9 == LEVEL_STEPS + 1
-
-
-def test_the_own_level_is_fixed_after_8_steps() -> None:
-    assert len(set(levels(30)[8:])) == 1
+def test_the_own_level_is_shaped_by_each_of_the_first_8_steps_and_fixed_then() -> None:
+    seen = levels(30)
+    assert len(set(seen[:9])) == 9 == LEVEL_STEPS + 1
+    assert len(set(seen[8:])) == 1
 
 
 def test_errors_do_not_shape_the_own_level() -> None:
@@ -306,18 +276,6 @@ def test_errors_of_ever_new_kinds_end_fast() -> None:
     assert (passed[7], passed[-1]) == (FSMState.FAST, FSMState.NORMAL)
 
 
-def test_bad_steps_without_end_make_slow() -> None:
-    assert states([*map(easy, range(8)), *map(hard, range(7))])[-1] is FSMState.SLOW
-
-
-def test_the_same_error_from_the_start_makes_slow() -> None:
-    assert states([*map(hard, range(6))])[-1] is FSMState.SLOW
-
-
-def test_six_easy_steps_make_fast() -> None:
-    assert states([*map(easy, range(6))])[-1] is FSMState.FAST
-
-
 AGAIN = doing("I look at the file again.", "the same content as ever")
 STALLING = [*map(easy, range(8)), *[AGAIN] * 40]
 
@@ -327,16 +285,18 @@ def test_a_step_that_brings_nothing_new_ends_fast() -> None:
     assert passed[-2:] == [FSMState.FAST, FSMState.NORMAL]
 
 
-def test_a_quiet_loop_is_no_easy_stretch() -> None:
-    assert states([*map(easy, range(8)), *[AGAIN] * 7])[-1] is FSMState.SLOW
-
-
-def test_a_run_that_stalls_for_40_steps_is_skipped() -> None:
-    assert states([*STALLING, AGAIN])[-1] is FSMState.SKIP
-
-
-def test_the_last_35_steps_of_a_stall_of_40_are_over_the_threshold_of_skip() -> None:
-    assert min(difficulties([*STALLING, AGAIN])[-35:]) > 0.85
+@pytest.mark.parametrize(
+    ("trajectory", "state"),
+    [
+        pytest.param([*map(easy, range(6))], FSMState.FAST, id="six easy steps"),
+        pytest.param([*map(easy, range(8)), *map(hard, range(7))], FSMState.SLOW, id="bad steps without end"),
+        pytest.param([*map(hard, range(6))], FSMState.SLOW, id="the same error from the start"),
+        pytest.param([*map(easy, range(8)), *[AGAIN] * 7], FSMState.SLOW, id="a quiet loop is no easy stretch"),
+        pytest.param([*STALLING, AGAIN], FSMState.SKIP, id="a stall of 40 steps"),
+    ],
+)
+def test_a_run_comes_into_the_state_of_its_steps(trajectory: list[Step], state: FSMState) -> None:
+    assert states(trajectory)[-1] is state
 
 
 def test_three_steps_that_bring_something_new_end_skip() -> None:
@@ -391,15 +351,9 @@ def test_a_routine_step_is_moderate(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["我先阅读文件，然后运行测试，看看结果如何。", "Я читаю файл и смотрю, что в нём.", "ファイルを読みます"]
 )
-def test_a_text_of_another_language_has_no_hedges_and_no_errors(text: str) -> None:
+def test_a_text_of_another_language_has_no_hedges_and_no_errors_and_is_as_hard_as_an_english_one(text: str) -> None:
     four = parts_of(Step(thought=text))
     assert (four.hedging, four.errors) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    "text", ["我先阅读文件，然后运行测试，看看结果如何。", "Я читаю файл и смотрю, что в нём.", "ファイルを読みます"]
-)
-def test_a_text_of_another_language_is_as_hard_as_an_english_one(text: str) -> None:
     assert abs(score_text(text, SHIPPED_LEVEL) - score_text("I read the file now.", SHIPPED_LEVEL)) < 0.2
 
 
@@ -409,14 +363,10 @@ def test_a_calibrated_level_is_the_prior() -> None:
     assert score(step, FRESH, easy, NEW)[0] < score(step, FRESH, hard, NEW)[0]
 
 
-def test_score_step_uses_the_prior_alone() -> None:
-    rb = client()
-    assert rb.score_step("maybe an error") == score_text("maybe an error", SHIPPED_LEVEL)
-
-
-def test_score_step_rises_with_trouble() -> None:
+def test_score_step_uses_the_prior_alone_and_rises_with_trouble() -> None:
     rb = client()
     assert rb.score_step("I read the file.") < rb.score_step("maybe the error failed again, unclear exception, cannot")
+    assert rb.score_step("maybe an error") == score_text("maybe an error", SHIPPED_LEVEL)
 
 
 def test_a_callers_score_is_used_as_it_is() -> None:

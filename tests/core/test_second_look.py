@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
 import pytest
 
-from reasonblocks import LocalStore, ReasonBlocks, SteeringSession
+from reasonblocks import ReasonBlocks, SteeringSession
 from reasonblocks.events import RunFinish
-from reasonblocks.exceptions import ConfigError, ProtocolError
+from reasonblocks.exceptions import ProtocolError
 from reasonblocks.types import Doubt, Evaluation, Step, StepDecision, StepInput, StepOutcome, Usage
 from reasonblocks_testing import RecordingSink
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT, FAILS, HONEST, PASSES, UNCHECKED, spoken
-from tests.core.world import ScriptedEvaluator, ScriptedReasonBlocks, found, through_json
+from tests.core.world import Scores, ScriptedEvaluator, ScriptedReasonBlocks, final, found, real, through_json
 from tests.core.world import client as scripted
 
 CORRECTED = (PASSES, Step(thought="The tests pass now: 12 passed."))
 
 
 def client(**options: Any) -> ReasonBlocks:
-    given = {"strict": True, "pattern_store": LocalStore(), "step_deadline_ms": 20_000, "second_look": True}
-    return ReasonBlocks(**{**given, **options})
+    return real(**{"second_look": True, **options})
 
 
 def play(session: SteeringSession, *steps: Step, done: Step | None = None, first: int = 0) -> None:
@@ -34,6 +32,20 @@ def play(session: SteeringSession, *steps: Step, done: Step | None = None, first
 
 def look(session: SteeringSession, last: Step, key: str = "look") -> StepDecision | None:
     return session.second_look(StepInput(key=key, completed=last))
+
+
+def contradicted(**options: Any) -> SteeringSession:
+    """A run after a check that failed, which its last step denies."""
+    session = client(**options).session(run_id="r", task="t")
+    play(session, *CONTRADICTED)
+    return session
+
+
+def looked(session: SteeringSession, last: Step = CLAIMS, key: str = "look") -> StepDecision:
+    """The decision of the second look that a run gets."""
+    decision = look(session, last, key)
+    assert decision is not None
+    return decision
 
 
 # ------------------------------------------------------------ when there is one
@@ -49,8 +61,7 @@ def test_a_doubtful_end_gets_one_more_call_with_the_doubts_text(steps: tuple[Ste
     (doubt, *_) = before.final.doubts
     session = client().session(task="Fix the tests.")
     play(session, *steps)
-    decision = look(session, steps[-1])
-    assert decision is not None
+    decision = looked(session, steps[-1])
     assert decision.guidance.startswith(f"[REASONBLOCKS]\n{doubt.text}")
     assert (decision.gate_decision, decision.step, session.outcome) == ("inject", len(steps), None)
 
@@ -67,8 +78,7 @@ def test_a_run_that_checks_after_its_second_look_ends_without_a_doubt() -> None:
     rb.close()
     assert [entry.step for entry in session.step_log] == [0, 1, 2, 3, 4]
     assert len(session.step_log[3].intervention_texts) == 1
-    assert session.final is not None
-    assert (session.final.doubts, session.outcome) == ((), "success")
+    assert (final(session).doubts, session.outcome) == ((), "success")
     assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == ["success"]
 
 
@@ -82,32 +92,26 @@ def test_an_end_without_a_doubt_gets_none(steps: tuple[Step, ...]) -> None:
 
 
 def test_there_is_at_most_one_in_a_run() -> None:
-    session = client().session(task="Fix the tests.")
-    play(session, *CONTRADICTED)
+    session = contradicted()
     assert session.wants_second_look
     assert look(session, CLAIMS, key="call-3") is not None
     assert not session.wants_second_look
     play(session, CLAIMS, done=CLAIMS, first=3)
     assert look(session, CLAIMS, key="call-4") is None
     session.finish(completed=CLAIMS)
-    assert session.final is not None
-    assert session.final.doubts
+    assert final(session).doubts
 
 
 def test_an_answer_alone_does_not_settle_the_doubt(caplog: pytest.LogCaptureFixture) -> None:
-    session = client().session(run_id="r", task="Fix the tests.")
-    play(session, *CONTRADICTED)
-    looked = look(session, CLAIMS, key="call-3")
-    assert looked is not None
+    session = contradicted()
+    second = looked(session, key="call-3")
     ok = Step(thought="Ok.")
     play(session, ok, done=CLAIMS, first=3)
     assert look(session, ok, key="call-4") is None
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session.finish(completed=ok)
-    assert session.final is not None
-    (doubt,) = session.final.doubts
+    session.finish(completed=ok)
+    (doubt,) = final(session).doubts
     assert doubt.monitor == "claim_contradiction"
-    assert "The newest check, 1 step before this answer, failed" in looked.guidance
+    assert "The newest check, 1 step before this answer, failed" in second.guidance
     assert len(caplog.records) == 1
 
 
@@ -131,9 +135,7 @@ def test_a_loop_without_keys_asks_with_nothing_but_what_end_step_stored() -> Non
 
 def test_on_an_event_loop_it_is_the_same() -> None:
     async def main() -> StepDecision | None:
-        session = client().session(task="Fix the tests.")
-        play(session, *CONTRADICTED)
-        return await session.asecond_look(StepInput(completed=CLAIMS))
+        return await contradicted().asecond_look(StepInput(completed=CLAIMS))
 
     decision = asyncio.run(main())
     assert decision is not None
@@ -141,40 +143,26 @@ def test_on_an_event_loop_it_is_the_same() -> None:
 
 
 def test_the_user_may_reword_or_prevent_it() -> None:
-    reworded = client(on_injection=lambda injection, run: "Run the tests.").session(task="t")
-    play(reworded, *CONTRADICTED)
-    decision = look(reworded, CLAIMS)
-    assert decision is not None
-    assert decision.guidance == "[REASONBLOCKS]\nRun the tests."
-    prevented = client(on_injection=lambda injection, run: None).session(task="t")
-    play(prevented, *CONTRADICTED)
+    reworded = contradicted(on_injection=lambda injection, run: "Run the tests.")
+    assert looked(reworded).guidance == "[REASONBLOCKS]\nRun the tests."
+    prevented = contradicted(on_injection=lambda injection, run: None)
     assert look(prevented, CLAIMS) is None
     prevented.finish(completed=CLAIMS)
     assert prevented.outcome == "success"
 
 
 def test_it_is_routed_like_any_call() -> None:
-    rb = client(scorer=lambda step: 0.9, fsm_thresholds={"slow_window": 1}, model_routing={"SLOW": "strong"})
-    session = rb.session(task="t")
-    play(session, *CONTRADICTED)
-    decision = look(session, CLAIMS)
-    assert decision is not None
-    assert decision.route == "SLOW"
+    routed = {"fsm_thresholds": {"slow_window": 1}, "model_routing": {"SLOW": "strong"}}
+    assert looked(contradicted(scorer=lambda step: 0.9, **routed)).route == "SLOW"
 
 
 # ------------------------------------------------------------ what it leaves alone
 
 
 def test_the_last_step_is_scored_and_evaluated_once() -> None:
-    scored: list[str] = []
-
-    def scorer(step: Step) -> float:
-        scored.append(step.thought)
-        return 0.4
-
     both: tuple[tuple[Step, ...], ...] = (CONTRADICTED, (EDIT, PASSES, CLAIMS))
     for steps in both:
-        scored.clear()
+        scorer = Scores()
         session = client(scorer=scorer).session(task="t")
         play(session, *steps)
         if look(session, steps[-1], key="call-3") is not None:
@@ -182,9 +170,8 @@ def test_the_last_step_is_scored_and_evaluated_once() -> None:
             look(session, CORRECTED[-1], key="call-4")
             steps = (*steps, CORRECTED[-1])
         session.finish(completed=steps[-1])
-        assert scored == [step.thought for step in steps]
-        assert session.final is not None
-        assert session.final.difficulty == 0.4
+        assert [step.thought for step in scorer.seen] == [step.thought for step in steps]
+        assert final(session).difficulty == 0.4
 
 
 def test_a_run_without_one_ends_as_if_nobody_had_asked() -> None:
@@ -194,8 +181,7 @@ def test_a_run_without_one_ends_as_if_nobody_had_asked() -> None:
         play(session, EDIT, PASSES, CLAIMS)
         look(session, CLAIMS)
         session.finish(completed=CLAIMS)
-        assert session.final is not None
-        logs.append({**session.final.as_dict(), "timestamp": 0, "overhead_ms": 0})
+        logs.append({**final(session).as_dict(), "timestamp": 0, "overhead_ms": 0})
     assert logs[0] == logs[1]
 
 
@@ -204,18 +190,14 @@ def test_a_step_that_changed_since_is_judged_anew() -> None:
     play(session, EDIT, PASSES, CLAIMS)
     assert look(session, CLAIMS) is None
     session.finish(completed=HONEST)
-    assert session.final is not None
-    assert session.final.thought_preview == HONEST.thought
+    assert final(session).thought_preview == HONEST.thought
 
 
 def test_the_same_key_gives_the_same_look_also_in_another_process() -> None:
     rb = client()
     session = rb.session(task="t")
     play(session, *CONTRADICTED)
-    first = look(session, CLAIMS)
-    again = look(session, CLAIMS)
-    assert first is not None
-    assert again is not None
+    first, again = looked(session), looked(session)
     assert (again.replayed, again.guidance) == (True, first.guidance)
     restored = rb.session(snapshot=through_json(session.trace.snapshot()), task="t")
     begun = restored.begin_step(StepInput(key="look", completed=CLAIMS))
@@ -225,19 +207,16 @@ def test_the_same_key_gives_the_same_look_also_in_another_process() -> None:
 
 
 def test_an_observed_run_has_none_and_records_its_text() -> None:
-    session = client(mode="observe").session(task="t")
-    play(session, *CONTRADICTED)
+    session = contradicted(mode="observe")
     assert not session.wants_second_look
     assert look(session, CLAIMS) is None
     session.finish(completed=CLAIMS)
-    assert session.final is not None
-    assert session.final.withheld_sources == ("MonitorSteeringInjection",)
-    assert session.final.withheld_texts[0].startswith(session.final.doubts[0].text)
+    assert final(session).withheld_sources == ("MonitorSteeringInjection",)
+    assert final(session).withheld_texts[0].startswith(final(session).doubts[0].text)
 
 
 def test_a_run_that_has_ended_has_none() -> None:
-    session = client().session(task="t")
-    play(session, *CONTRADICTED)
+    session = contradicted()
     session.finish(completed=CLAIMS)
     assert look(session, CLAIMS) is None
     assert client().session().second_look() is None
@@ -245,8 +224,7 @@ def test_a_run_that_has_ended_has_none() -> None:
 
 def test_while_steering_is_disabled_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
-    session = client().session(task="t")
-    play(session, *CONTRADICTED)
+    session = contradicted()
     assert look(session, CLAIMS) is None
 
 
@@ -256,8 +234,7 @@ def test_a_fault_means_none_and_the_run_ends_as_usual() -> None:
             raise RuntimeError("no score")
         return 0.4
 
-    session = client(scorer=scorer, strict=False).session(task="t")
-    play(session, *CONTRADICTED)
+    session = contradicted(scorer=scorer, strict=False)
     assert look(session, CLAIMS) is None
     session.finish(completed=CLAIMS)
     assert (session.outcome, session.faults["the scorer"]) == ("success", 1)
@@ -271,31 +248,23 @@ def test_doubts_of_other_monitors_do_not_lead_to_one() -> None:
     assert look(session, DONE) is None
 
 
-def test_a_wrong_option_is_refused() -> None:
-    with pytest.raises(ConfigError, match="second_look=1: must be True or False"):
-        ReasonBlocks(second_look=1)  # type: ignore[arg-type]
-
-
 # ------------------------------------------------------------ the log line of a doubtful success
 
 
 def test_a_success_in_doubt_is_logged_once_without_its_texts(caplog: pytest.LogCaptureFixture) -> None:
-    session = client(second_look=False).session(run_id="r", task="t")
-    play(session, *CONTRADICTED)
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session.finish(completed=CLAIMS)
-        session.finish("success")
+    session = contradicted(second_look=False)
+    session.finish(completed=CLAIMS)
+    session.finish("success")
     assert [record.getMessage() for record in caplog.records] == [
         "run 'r': ended as \"success\", but its last step is in doubt (claim_contradiction): see final.doubts"
     ]
 
 
 def test_a_failure_or_an_end_without_doubts_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        for outcome, steps in (("failure: ValueError", CONTRADICTED), ("success", (EDIT, PASSES, CLAIMS))):
-            session = client(second_look=False).session(task="t")
-            play(session, *steps)
-            session.finish(outcome, completed=steps[-1])
+    for outcome, steps in (("failure: ValueError", CONTRADICTED), ("success", (EDIT, PASSES, CLAIMS))):
+        session = client(second_look=False).session(task="t")
+        play(session, *steps)
+        session.finish(outcome, completed=steps[-1])
     assert caplog.records == []
 
 

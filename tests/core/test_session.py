@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from reasonblocks.events import RunFinish, RunStart
+from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import AdapterCaps, Step, StepInput, StepLogEntry, StepOutcome, ToolCall, Usage
-from tests.core.world import MODEL, RecordingSink, begin, called, client, found, run, speaks, step
+from tests.core.world import (
+    MODEL,
+    RecordingSink,
+    Scores,
+    ScriptedStore,
+    begin,
+    called,
+    client,
+    final,
+    found,
+    nothing,
+    run,
+    speaks,
+    step,
+)
 
 
 class Boom(Exception):
@@ -91,12 +106,6 @@ def test_previews_are_short_and_texts_are_whole() -> None:
     )  # fmt: skip
 
 
-def test_tokens_are_none_where_the_framework_reports_none() -> None:
-    session = client().session()
-    session.end_step(begin(session, 0), outcome())
-    assert session.step_log[0].tokens is None
-
-
 def test_an_entry_as_dict_is_json_with_a_key_for_each_field() -> None:
     session = client(speaks("Text one.")).session()
     run(session, 3)
@@ -104,35 +113,25 @@ def test_an_entry_as_dict_is_json_with_a_key_for_each_field() -> None:
     assert set(told) == {field.name for field in fields(StepLogEntry)}
 
 
-def test_a_decision_whose_call_never_came_says_so() -> None:
+def test_a_decision_whose_call_never_came_says_so_and_a_failed_call_has_its_error() -> None:
     session = client().session()
     begin(session, 0)
-    begin(session, 1)
-    assert [entry.error for entry in session.step_log] == ["not called", None]
-
-
-def test_the_last_decision_whose_call_never_came_says_so_when_the_run_ends() -> None:
-    session = client().session()
-    run(session, 1)
-    begin(session, 1)
+    session.end_step(begin(session, 1), outcome(error="Boom: no"))
+    session.end_step(begin(session, 2), called(2))
+    begin(session, 3)
+    assert [entry.error for entry in session.step_log] == ["not called", "Boom: no", None, None]
     session.finish()
-    assert session.step_log[1].error == "not called"
+    assert session.step_log[3].error == "not called"
 
 
-def test_a_failed_call_keeps_its_entry_with_the_error() -> None:
-    session = client().session()
-    session.end_step(begin(session, 0), outcome(error="Boom: no"))
-    run(session, 2, start=1)
-    assert [entry.error for entry in session.step_log] == ["Boom: no", None]
-
-
-def test_retries_of_a_call_stay_in_its_entry() -> None:
+def test_retries_of_a_call_stay_in_its_entry_and_count_in_the_total() -> None:
     session = client().session()
     decision = begin(session, 0)
     session.end_step(decision, outcome(usage=Usage(input=5, output=1), error="Boom: no", latency_ms=1.0))
     session.end_step(decision, outcome(usage=Usage(input=6, output=2), attempts=2, latency_ms=2.0))
     entry = session.step_log[0]
     assert (len(session.step_log), entry.attempts, entry.tokens, entry.error, entry.latency_ms) == (1, 3, 14, None, 2.0)
+    assert session.trace.state.total_tokens == 14
 
 
 def test_an_outcome_that_comes_late_goes_into_its_own_entry() -> None:
@@ -172,32 +171,20 @@ def test_what_end_step_said_is_scored_when_the_history_cannot_be_read() -> None:
 
 
 def test_what_end_step_said_joins_the_results_that_the_adapter_has() -> None:
-    seen: list[Step] = []
-
-    def scorer(completed: Step) -> float:
-        seen.append(completed)
-        return 0.4
-
+    scorer = Scores()
     session = client(scorer=scorer).session()
     said = outcome(text="looking", tool_calls=step(0).tool_calls)
     session.end_step(begin(session, 0), said)
     session.begin_step(StepInput(completed=Step(tool_results=step(0).tool_results)))
-    assert seen == [Step(thought="looking", tool_calls=step(0).tool_calls, tool_results=step(0).tool_results)]
+    assert scorer.seen == [Step(thought="looking", tool_calls=step(0).tool_calls, tool_results=step(0).tool_results)]
 
 
-def test_what_the_adapter_gives_goes_before_what_end_step_said() -> None:
-    session = client().session()
-    session.end_step(begin(session, 0), outcome(text="from end_step"))
-    session.begin_step(StepInput(completed=Step(thought="from the history")))
-    assert session.step_log[1].thought_preview == "from the history"
-
-
-def test_what_end_step_said_is_never_scored_twice() -> None:
+def test_what_end_step_said_is_never_scored_twice_and_tokens_that_it_did_not_say_are_none() -> None:
     session = client().session()
     session.end_step(begin(session, 0), outcome(text="said once"))
     begin(session, 1)
     session.begin_step(StepInput())
-    assert session.step_log[2].thought_preview == ""
+    assert (session.step_log[2].thought_preview, session.step_log[0].tokens) == ("", None)
 
 
 def test_what_end_step_said_survives_a_snapshot() -> None:
@@ -225,93 +212,42 @@ def test_the_last_completed_step_is_judged_and_never_injected() -> None:
     session = client(*[speaks(f"Text {at}.") for at in range(9)], scorer=lambda completed: 0.4).session()
     run(session, 3)
     session.finish(completed=step(2))
-    final = session.final
-    assert final is not None
-    assert (final.step, final.gate_decision, final.difficulty, final.monitors_fired) == (
-        3, "final", 0.4, ("semantic_loop",),
+    last = final(session)
+    assert (last.step, last.gate_decision, last.difficulty, last.monitors_fired, last.fsm_state) == (
+        3, "final", 0.4, ("semantic_loop",), "NORMAL",
     )  # fmt: skip
-    empty = (final.injections, final.injection_sources, final.intervention_texts, final.model_id, final.tokens)
+    empty = (last.injections, last.injection_sources, last.intervention_texts, last.model_id, last.tokens)
     assert empty == ((), (), (), None, None)
-
-
-def test_the_final_entry_is_not_in_the_step_log() -> None:
-    session = client().session()
-    run(session, 3)
-    session.finish()
     assert [entry.step for entry in session.step_log] == [0, 1, 2]
 
 
-def test_the_final_step_advances_the_state() -> None:
-    session = client(scorer=lambda completed: 0.4).session()
-    run(session, 1)
-    session.finish(completed=step(0))
-    assert session.final is not None
-    assert session.final.fsm_state == "NORMAL"
-
-
 def test_the_final_step_asks_the_store_nothing() -> None:
-    asked: list[str] = []
-
-    def search(request: Any) -> tuple[()]:
-        asked.append(request.tier)
-        return ()
-
-    session = client(speaks("Text.", failure_type="loop"), store=search).session()
+    store = ScriptedStore(nothing)
+    session = client(speaks("Text.", failure_type="loop"), pattern_store=store).session()
     run(session, 1)
-    before = list(asked)
+    before = list(store.asked)
     session.finish(completed=step(0))
-    assert asked == before
+    assert store.asked == before
 
 
-def test_a_run_that_finishes_twice_is_told_once() -> None:
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        pytest.param([("finish",), ("finish",)], ["success"], id="a second end is not told"),
+        pytest.param([("finish",), ("finish", "failure: X")], ["success", "failure: X"], id="a failure is told later"),
+        pytest.param([("finish", "failure: X"), ("finish",)], ["failure: X"], id="a success comes too late"),
+        pytest.param([("mark_failure", "no"), ("finish",)], ["failure: no"], id="a mark wins over what follows"),
+        pytest.param([("mark_failure", "no", "run"), ("finish",)], ["failure: no"], id="a mark may name its run"),
+        pytest.param([("finish",), ("mark_failure", "no")], ["success", "failure: no"], id="a mark wins over before"),
+        pytest.param([], ["failure: abandoned"], id="what is left open is abandoned at close"),
+    ],
+)
+def test_a_run_is_told_its_outcome_once_and_a_failure_once_more(ends: list[tuple[str, ...]], told: list[str]) -> None:
     session, sink = recorded()
     run(session, 1)
-    session.finish()
-    session.finish()
-    assert finishes(session, sink) == ["success"]
-
-
-def test_a_failure_after_success_is_told_once_more() -> None:
-    session, sink = recorded()
-    run(session, 1)
-    session.finish()
-    session.finish("failure: Boom")
-    assert finishes(session, sink) == ["success", "failure: Boom"]
-
-
-def test_a_success_after_a_failure_comes_too_late() -> None:
-    session, sink = recorded()
-    run(session, 1)
-    session.finish("failure: Boom")
-    session.finish()
-    assert finishes(session, sink) == ["failure: Boom"]
-
-
-def test_a_marked_failure_wins_over_the_success_that_follows() -> None:
-    session, sink = recorded()
-    run(session, 1)
-    session.mark_failure("the user said no")
-    session.finish()
-    assert finishes(session, sink) == ["failure: the user said no"]
-
-
-def test_a_marked_failure_wins_over_the_success_before_it() -> None:
-    session, sink = recorded()
-    run(session, 1)
-    session.finish()
-    session.mark_failure("the tests fail")
-    assert (finishes(session, sink), session.outcome) == (
-        ["success", "failure: the tests fail"],
-        "failure: the tests fail",
-    )
-
-
-def test_a_marked_failure_of_this_run_may_name_it() -> None:
-    session, sink = recorded()
-    run(session, 1)
-    session.mark_failure("no", run_id="run")
-    session.finish()
-    assert finishes(session, sink) == ["failure: no"]
+    for name, *given in ends:
+        getattr(session, name)(*given)
+    assert (finishes(session, sink), session.outcome) == (told, told[-1])
 
 
 def test_a_marked_failure_of_another_run_is_refused() -> None:
@@ -330,12 +266,6 @@ def test_a_failure_without_a_text_as_its_reason_is_refused(reason: Any) -> None:
     assert finishes(session, sink) == ["success"]
 
 
-def test_a_run_left_open_is_abandoned_at_close() -> None:
-    session, sink = recorded()
-    run(session, 1)
-    assert finishes(session, sink) == ["failure: abandoned"]
-
-
 def test_a_run_left_open_is_abandoned_when_the_client_closes() -> None:
     sink = RecordingSink()
     rb = client(sinks=[sink])
@@ -344,25 +274,24 @@ def test_a_run_left_open_is_abandoned_when_the_client_closes() -> None:
     assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == ["failure: abandoned"]
 
 
-def test_a_run_that_never_began_a_step_tells_nothing_when_the_client_closes() -> None:
+def test_a_run_that_never_began_a_step_tells_nothing_when_it_or_its_client_is_closed() -> None:
     sink = RecordingSink()
     rb = client(sinks=[sink])
-    session = rb.session()
+    session, other = rb.session(), rb.session()
+    other.close()
     rb.close()
     assert (sink.events, session.step_log) == ([], [])
 
 
-def test_a_run_that_never_began_a_step_tells_nothing_when_it_is_closed() -> None:
-    session, sink = recorded()
-    session.close()
-    assert sink.events == []
-
-
-def test_a_context_manager_finishes_the_run_with_success() -> None:
+def test_a_context_manager_finishes_the_run_with_success_unless_it_is_finished_inside() -> None:
     session, sink = recorded()
     with session as same:
         run(same, 1)
     assert finishes(session, sink) == ["success"]
+    failed, sink = recorded()
+    with failed:
+        failed.finish("failure: Mine")
+    assert failed.outcome == "failure: Mine"
 
 
 def runs_and_raises(session: SteeringSession, error: BaseException) -> None:
@@ -372,51 +301,27 @@ def runs_and_raises(session: SteeringSession, error: BaseException) -> None:
         raise error
 
 
-def test_a_context_manager_that_is_left_by_an_error_finishes_the_run_as_failed() -> None:
-    session, sink = recorded()
-    with pytest.raises(Boom):
-        runs_and_raises(session, Boom("mine"))
-    assert finishes(session, sink) == ["failure: Boom"]
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
-def test_a_run_that_is_stopped_from_outside_is_failed(error: type[BaseException]) -> None:
+@pytest.mark.parametrize("error", [Boom, KeyboardInterrupt, SystemExit, asyncio.CancelledError])
+def test_a_context_manager_that_is_left_by_an_error_finishes_the_run_as_failed(error: type[BaseException]) -> None:
     session, sink = recorded()
     with pytest.raises(error):
         runs_and_raises(session, error())
     assert finishes(session, sink) == [f"failure: {error.__name__}"]
 
 
-def test_an_async_context_manager_finishes_the_run() -> None:
+@pytest.mark.parametrize(("errors", "outcome"), [([], "success"), ([Boom()], "failure: Boom")])
+def test_an_async_context_manager_finishes_the_run(errors: list[Exception], outcome: str) -> None:
     session, sink = recorded()
 
     async def whole() -> None:
-        async with session:
-            session.end_step(await session.abegin_step(StepInput()), called(0))
+        with suppress(Boom):
+            async with session:
+                session.end_step(await session.abegin_step(StepInput()), called(0))
+                for error in errors:
+                    raise error
 
     asyncio.run(whole())
-    assert finishes(session, sink) == ["success"]
-
-
-def test_an_async_context_manager_that_is_left_by_an_error_finishes_the_run_as_failed() -> None:
-    session, sink = recorded()
-
-    async def whole() -> None:
-        async with session:
-            session.end_step(await session.abegin_step(StepInput()), called(0))
-            raise Boom
-
-    with pytest.raises(Boom):
-        asyncio.run(whole())
-    assert finishes(session, sink) == ["failure: Boom"]
-
-
-def test_a_finish_inside_the_context_manager_is_the_finish() -> None:
-    session, sink = recorded()
-    with session:
-        run(session, 1)
-        session.finish("failure: Mine")
-    assert finishes(session, sink) == ["failure: Mine"]
+    assert finishes(session, sink) == [outcome]
 
 
 # ------------------------------------------------------------ budget, disabled, views
@@ -435,51 +340,23 @@ def test_a_spent_budget_changes_no_decision() -> None:
     assert run(spent, 4) == run(free, 4)
 
 
-def test_total_tokens_count_every_attempt() -> None:
-    session = client().session()
-    decision = begin(session, 0)
-    session.end_step(decision, outcome(usage=Usage(input=5)))
-    session.end_step(decision, outcome(usage=Usage(input=7)))
-    assert session.trace.state.total_tokens == 12
-
-
-def test_disabled_nothing_is_judged_asked_or_injected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabled_nothing_is_judged_asked_or_injected_and_every_entry_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
     asked: list[Any] = []
-
-    def search(request: Any) -> tuple[()]:
-        asked.append(request)
-        return ()
-
-    session = client(speaks("Text."), store=search, scorer=asked.append).session()
+    session = client(speaks("Text."), store=asked.append, scorer=asked.append).session()  # type: ignore[arg-type]
     decisions = run(session, 4)
     session.finish(completed=step(3))
     assert (asked, [(one.guidance, one.route, one.difficulty) for one in decisions]) == ([], [("", None, None)] * 4)
-
-
-def test_disabled_every_entry_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REASONBLOCKS_DISABLED", "1")
-    session = client().session()
-    run(session, 3)
-    assert [entry.skipped_reason for entry in session.step_log] == ["disabled"] * 3
-
-
-def test_the_trace_state_carries_the_runs_id() -> None:
-    assert client().session(run_id="run").trace.state.trace_id == "run"
-
-
-def test_a_run_without_an_id_gets_one_of_its_own() -> None:
-    rb = client()
-    assert rb.session().run.run_id != rb.session().run.run_id
+    assert [entry.skipped_reason for entry in session.step_log] == ["disabled"] * 4
 
 
 def test_a_task_is_at_most_2000_characters() -> None:
     assert len(client().session(task="t" * 5_000).run.task) == 2_000
 
 
-def test_a_placement_that_the_framework_does_not_have_is_refused() -> None:
-    with pytest.raises(ConfigError, match="placement='context'"):
-        client().session(placement="context")
+def test_a_run_without_an_id_gets_one_of_its_own() -> None:
+    rb = client()
+    assert rb.session().run.run_id != rb.session().run.run_id
 
 
 def test_a_framework_without_routing_gets_no_route() -> None:
@@ -514,24 +391,8 @@ def test_a_route_that_fails_leaves_the_calls_before_it() -> None:
     assert [entry.route for entry in session.step_log] == [None, "NORMAL", None]
 
 
-def test_a_run_start_is_told_once_before_the_first_call() -> None:
-    session, sink = recorded()
-    run(session, 3)
-    session.finish()
-    session.close()
-    starts = [at for at, event in enumerate(sink.events) if isinstance(event, RunStart)]
-    assert starts == [0]
-
-
 def test_cache_tokens_at_risk_are_those_of_the_last_call_when_the_system_text_changes() -> None:
     session = client(speaks("Text."), scorer=lambda completed: 0.4, placement="system").session()
     for number in range(4):
         session.end_step(begin(session, number), outcome(usage=Usage(input=90, output=10)))
     assert [entry.cache_tokens_at_risk for entry in session.step_log] == [0, 100, 100, 0]
-
-
-def test_at_the_tail_which_is_the_default_no_cache_is_at_risk() -> None:
-    session = client(speaks("Text."), scorer=lambda completed: 0.4).session()
-    for number in range(3):
-        session.end_step(begin(session, number), outcome(usage=Usage(input=90, output=10)))
-    assert [(entry.placement, entry.cache_tokens_at_risk) for entry in session.step_log] == [("tail", 0)] * 3

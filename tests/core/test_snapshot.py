@@ -27,7 +27,20 @@ from reasonblocks.types import (
     ToolResult,
     Usage,
 )
-from tests.core.world import begin, called, client, code_bytes, found, nothing, pattern, run, speaks, step, through_json
+from tests.core.world import (
+    begin,
+    called,
+    client,
+    code_bytes,
+    found,
+    nothing,
+    pattern,
+    real,
+    run,
+    speaks,
+    step,
+    through_json,
+)
 from tests.whole import in_whole
 
 KB = 1_024
@@ -36,11 +49,6 @@ TYPICAL = 12 * KB
 WORDS = "read the file and run pytest again maybe the error in forms.py line 42 fails because value is None".split()
 
 FLAGS = (None, True, False)
-
-
-def real(**options: Any) -> ReasonBlocks:
-    """The built-in scorer and monitors, without files or network."""
-    return ReasonBlocks(strict=True, step_deadline_ms=20_000, **options)
 
 
 def random_step(dice: Random, number: int) -> Step:
@@ -94,34 +102,12 @@ class StubStore:
         return tuple(found(f"{request.tier}-a")) if len(request.query) % 3 != 1 else ()
 
 
-def test_a_snapshot_restored_is_the_state_itself() -> None:
-    rb = client(*[speaks(f"Text {at}.", failure_type="loop") for at in range(6)], store=lambda one: found("e2-a"))
-    session = rb.session()
-    run(session, 7)
-    again = rb.session(snapshot=through_json(session.trace.snapshot()))
-    assert replace(again.trace.state, last=None) == replace(session.trace.state, last=None)
-
-
-def test_the_last_decision_is_in_the_snapshot_with_its_guidance() -> None:
-    rb = client(*[speaks(f"Text {at}.") for at in range(3)])
-    session = rb.session()
-    run(session, 1)
-    decision = begin(session, 1, key="k1")
-    again = rb.session(snapshot=through_json(session.trace.snapshot()))
-    assert begin(again, 1, key="k1") == replace(decision, replayed=True)
-
-
-def test_a_resumed_run_keeps_its_id() -> None:
-    rb = client()
-    session = rb.session(run_id="first")
-    run(session, 2)
-    assert rb.session(snapshot=through_json(session.trace.snapshot())).run.run_id == "first"
-
-
-def test_a_run_id_that_is_not_the_snapshots_is_refused() -> None:
+def test_a_resumed_run_keeps_its_id_and_another_is_refused() -> None:
     rb = real()
+    kept = through_json(rb.session(run_id="first").trace.snapshot())
+    assert rb.session(snapshot=kept).run.run_id == "first"
     with pytest.raises(ConfigError, match="run_id='second': the snapshot is of run 'first'"):
-        rb.session(run_id="second", snapshot=rb.session(run_id="first").trace.snapshot())
+        rb.session(run_id="second", snapshot=kept)
 
 
 @pytest.mark.parametrize("run_id", ["first", "first" * 100])
@@ -192,16 +178,11 @@ def test_an_older_version_begins_to_judge_anew() -> None:
     assert (state.score_memory, set(state.memories)) == (ScoreMemory(), {"greedy"})
 
 
-@pytest.mark.parametrize("version", [None, "1", True, 1.0])
-def test_a_version_that_is_no_int_is_refused(snapshot: dict[str, Any], version: Any) -> None:
-    with pytest.raises(SnapshotError, match="'version'"):
-        client().session(snapshot={**snapshot, "version": version})
-
-
-def test_a_snapshot_without_a_version_is_refused(snapshot: dict[str, Any]) -> None:
+@pytest.mark.parametrize("given", [{"version": None}, {"version": "1"}, {"version": True}, {"version": 1.0}, {}])
+def test_a_version_that_is_no_int_or_missing_is_refused(snapshot: dict[str, Any], given: dict[str, Any]) -> None:
     del snapshot["version"]
     with pytest.raises(SnapshotError, match="'version'"):
-        client().session(snapshot=snapshot)
+        client().session(snapshot={**snapshot, **given})
 
 
 @pytest.mark.parametrize("other", [5, "text", [1, 2]])
@@ -257,11 +238,6 @@ def test_a_snapshot_without_its_run_says_that_it_is_missing() -> None:
         client().session(snapshot={"version": 1})
 
 
-def test_a_part_that_is_missing_within_a_field_is_named_with_it(snapshot: dict[str, Any]) -> None:
-    with pytest.raises(SnapshotError, match=r"^snapshot field 'injected\.monitor' is missing"):
-        client().session(snapshot={**snapshot, "injected": [{"step": 1}]})
-
-
 def test_a_refused_restore_moves_nothing(snapshot: dict[str, Any]) -> None:
     session = client().session()
     run(session, 2)
@@ -315,13 +291,18 @@ class Greedy:
         return 1.0, "数" * 1_020, ()
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_snapshot_stays_under_64_kb_whatever_the_steps_hold(text: str) -> None:
+def greedy(text: str, **options: Any) -> SteeringSession:
+    """A run whose patterns, monitors and task are as long as they may be."""
     long = pattern("e2-a", fields=dict.fromkeys(("diagnosis", "intervention", "anti_pattern"), text[:9_000]))
     rules = pattern("e3-a", fields={"instruction": text[:9_000]})
     store = StoreOf(ETrace(pattern=long), ETrace(pattern=rules))
-    rb = real(monitors=[Greedy(f"greedy-{at}") for at in range(4)], pattern_store=store, standing_rules="run")
-    session = rb.session(task=text)
+    monitors = [Greedy(f"greedy-{at}") for at in range(4)]
+    return real(monitors=monitors, pattern_store=store, standing_rules="run", **options).session(task=text)
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_snapshot_stays_under_64_kb_whatever_the_steps_hold(text: str) -> None:
+    session = greedy(text)
     largest = 0
     for number in range(12):
         completed = hostile_step(text, number - 1) if number else None
@@ -347,11 +328,7 @@ class Notes:
 @pytest.mark.parametrize("name", ["quotes", "cjk", "words"])
 def test_a_snapshot_with_many_notes_stays_under_64_kb(name: str) -> None:
     text = HOSTILE[name][:20_000]
-    long = pattern("e2-a", fields=dict.fromkeys(("diagnosis", "intervention", "anti_pattern"), text[:9_000]))
-    store = StoreOf(ETrace(pattern=long), ETrace(pattern=pattern("e3-a", fields={"instruction": text[:9_000]})))
-    monitors = [Greedy(f"greedy-{at}") for at in range(4)]
-    rb = real(monitors=monitors, pattern_store=store, standing_rules="run", mailbox=Notes(text))
-    session = rb.session(task=text)
+    session = greedy(text, mailbox=Notes(text))
     for number in range(70):
         completed = hostile_step(text, number - 1) if number else None
         decision = session.begin_step(StepInput(key=f"{number}{text}", completed=completed, default_model="m"))
@@ -369,20 +346,6 @@ class StoreOf:
 
     def search(self, request: Any) -> tuple[ETrace, ...]:
         return tuple(trace for trace in self.traces if trace.pattern.tier == request.tier)
-
-
-def test_a_snapshot_can_be_written_as_utf_8_whatever_the_steps_hold() -> None:
-    session = real().session()
-    session.begin_step(StepInput())
-    session.begin_step(StepInput(completed=Step(thought="a lone \ud800 surrogate")))
-    json.dumps(session.trace.snapshot(), ensure_ascii=False).encode("utf-8")
-
-
-def test_the_arguments_of_a_pending_call_are_bounded() -> None:
-    session = client().session()
-    call = ToolCall(id="c", name="write", arguments={"content": "x" * 1_000_000})
-    session.end_step(begin(session, 0), StepOutcome(text="writing", tool_calls=(call,)))
-    assert code_bytes(session.trace.snapshot()) <= MOST
 
 
 def test_a_typical_run_takes_under_12_kb() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import pickle
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,17 +17,7 @@ from reasonblocks.engine.control import is_stalled
 from reasonblocks.events import RunFinish, StepEvent
 from reasonblocks.exceptions import BadAnswer, ConfigError, ProtocolError, RunStopped
 from reasonblocks.types import AdapterCaps, FSMState, Injected, StepInput, StepRecord, TraceState
-from tests.core.world import (
-    RecordingSink,
-    begin,
-    called,
-    client,
-    hanging,
-    run,
-    speaks,
-    step,
-    through_json,
-)
+from tests.core.world import RecordingSink, begin, called, client, final, hanging, run, speaks, step, through_json
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 MONITORS = ("semantic_loop", "late_sprawl")
@@ -52,9 +41,8 @@ def test_begin_step_raises_and_the_run_is_over(way: str) -> None:
     assert (stopped.value.reason, stopped.value.run_id) == ("enough", "r")
     assert session.outcome == "stopped: enough"
     assert [entry.step for entry in session.step_log] == [0, 1]
-    assert session.final is not None
-    assert (session.final.step, session.final.stop, session.final.gate_decision) == (2, "enough", "final")
-    assert session.final.difficulty is not None
+    assert (final(session).step, final(session).stop, final(session).gate_decision) == (2, "enough", "final")
+    assert final(session).difficulty is not None
 
 
 def test_the_error_survives_a_pickle() -> None:
@@ -107,14 +95,10 @@ def test_the_same_key_gives_the_same_end_and_judges_nothing_again() -> None:
     assert restored.step_log == []
 
 
-def test_the_first_call_is_never_stopped() -> None:
-    assert begin(client(stop_when=lambda view: "at once").session(), 0).stop is None
-
-
-def test_an_auxiliary_call_is_never_stopped() -> None:
-    session = client(stop_when=at_call(0)).session()
+def test_the_first_call_and_an_auxiliary_one_are_never_stopped() -> None:
+    session = client(stop_when=lambda view: "at once").session()
     run(session, 1)
-    assert session.begin_step(StepInput(auxiliary=True)).stop is None
+    assert (session.step_log[0].stop, session.begin_step(StepInput(auxiliary=True)).stop) == (None, None)
 
 
 def test_nothing_is_injected_into_a_run_that_ends() -> None:
@@ -123,8 +107,7 @@ def test_nothing_is_injected_into_a_run_that_ends() -> None:
     with pytest.raises(RunStopped):
         begin(session, 1)
     assert session.trace.state.injected == ()
-    assert session.final is not None
-    assert session.final.monitors_fired == ("semantic_loop",)
+    assert final(session).monitors_fired == ("semantic_loop",)
 
 
 def test_a_guard_lets_the_end_pass() -> None:
@@ -138,7 +121,7 @@ def test_a_stopped_run_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     session = client(stop_when=at_call(1)).session(run_id="r")
     run(session, 1)
     for _ in range(2):
-        with pytest.raises(RunStopped), caplog.at_level(logging.WARNING, "reasonblocks"):
+        with pytest.raises(RunStopped):
             begin(session, 1, key=None)
     assert [record.getMessage() for record in caplog.records] == ["run 'r': stopped before call 1: enough"]
 
@@ -232,18 +215,10 @@ def test_stalled_is_skip_or_the_same_trouble_3_steps_after_the_last_rung(
     calls = sorted(dice.sample(range(1, len(fired) + 5), len(monitors)))
     told = list(zip(calls, monitors, strict=True))
     records = tuple(
-        StepRecord(
-            step=at,
-            text="",
-            action="",
-            action_input="",
-            observation="",
-            is_error=None,
-            difficulty=0.4,
-            fired=tuple(sorted(names)),
-        )
+        StepRecord(step=at, text="", action="", action_input="", observation="", is_error=None, difficulty=0.4,
+                   fired=tuple(sorted(names)))
         for at, names in enumerate(fired)
-    )
+    )  # fmt: skip
     trace = TraceState(
         trace_id="r",
         current_state=state,
@@ -267,8 +242,7 @@ def test_a_run_in_skip_is_stalled() -> None:
     session = client(stop_when="stalled", scorer=lambda done: 0.9, fsm_thresholds=windows).session()
     with pytest.raises(RunStopped):
         run(session, 9)
-    assert session.final is not None
-    assert session.final.fsm_state == "SKIP"
+    assert final(session).fsm_state == "SKIP"
 
 
 def test_a_run_that_is_over_its_budget_is_stopped() -> None:
@@ -276,17 +250,6 @@ def test_a_run_that_is_over_its_budget_is_stopped() -> None:
     with pytest.raises(RunStopped, match="over_budget"):
         run(session, 9)
     assert [session.trace.get_budget_used(), len(session.step_log)] == [36 / 24, 3]
-
-
-def test_a_stopped_run_is_the_same_run_up_to_its_end() -> None:
-    evaluations = [speaks(f"Text {at}. Advice.", monitor="semantic_loop") for at in range(30)]
-    plain = client(*evaluations, scorer=lambda done: 0.4).session()
-    stopped = client(*evaluations, stop_when="stalled", scorer=lambda done: 0.4).session()
-    run(plain, 12)
-    with pytest.raises(RunStopped):
-        run(stopped, 12)
-    told = [(entry.intervention_texts, entry.gate_decision) for entry in plain.step_log]
-    assert [(entry.intervention_texts, entry.gate_decision) for entry in stopped.step_log] == told[:10]
 
 
 # ------------------------------------------------------------ observing, frameworks that cannot, wrong values
@@ -302,10 +265,9 @@ def test_an_observed_run_goes_on_and_the_log_says_where_it_would_have_ended() ->
 
 def test_a_framework_that_cannot_end_a_run_goes_on_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     rb = client(stop_when=at_call(1), second_look=True)
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        session = rb.session(run_id="r", caps=AdapterCaps(stop=False, second_look=False))
-        run(session, 4)
-        assert session.second_look(StepInput(completed=step(3))) is None
+    session = rb.session(run_id="r", caps=AdapterCaps(stop=False, second_look=False))
+    run(session, 4)
+    assert session.second_look(StepInput(completed=step(3))) is None
     assert [record.getMessage() for record in caplog.records] == [
         "run 'r': 'custom' cannot do this: stop_when has no effect on this run",
         "run 'r': 'custom' cannot do this: second_look has no effect on this run",

@@ -97,12 +97,7 @@ PATTERNS = st.builds(
     stats=st.dictionaries(st.sampled_from(["recovered", "not_recovered"]), ANYTHING) | ANYTHING,
 )
 USABLE = st.builds(
-    lambda tier, name: Pattern(
-        id=name,
-        tier=tier,
-        fields=FIELDS,
-        org_id="default" if tier == "e1" else None,
-    ),
+    lambda tier, name: Pattern(id=name, tier=tier, fields=FIELDS, org_id="default" if tier == "e1" else None),
     st.sampled_from(["e1", "e2", "e3"]),
     st.text(min_size=1, max_size=20),
 )

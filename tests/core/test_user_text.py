@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks.account.observe import observe
 from reasonblocks.adapters import new_user_text, user_text
 from reasonblocks.backends.http.texts import bounded_step
-from reasonblocks.events import StepEvent, completed_of, event_of, step_event
+from reasonblocks.events import step_event
 from reasonblocks.render import FRAME, with_guidance, with_message
-from reasonblocks.types import Account, Step, StepLogEntry, ToolCall, ToolResult
+from reasonblocks.types import Step, StepLogEntry, ToolCall, ToolResult
 from reasonblocks.wire import WireStep
 
 ASK = "Fix it."
@@ -121,26 +120,5 @@ def test_on_the_wire_it_is_as_short_as_any_text_of_a_step() -> None:
     assert bounded_step(Step(user_text=long)).user_text == bounded_step(Step(thought=long)).thought
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_an_event_has_it_and_is_read_back_with_it(step: Step) -> None:
-    event = step_event("r", StepLogEntry(step=1, timestamp=0.0), step, {})
-    assert event.as_dict()["user_text"] == SAID
-    read = event_of(event.as_dict())
-    assert isinstance(read, StepEvent)
-    assert completed_of(read).user_text == SAID
-
-
 def test_an_event_of_a_step_without_it_does_not_name_it() -> None:
     assert "user_text" not in step_event("r", StepLogEntry(step=1, timestamp=0.0), Step(thought="Hm."), {}).as_dict()
-
-
-def test_the_same_call_is_not_dead_after_the_user_said_something() -> None:
-    def look(text: str = "") -> Step:
-        call = ToolCall(id="", name="read", arguments={"path": "a.py"})
-        return Step(tool_calls=(call,), tool_results=(ToolResult(call_id="", output="empty"),), user_text=text)
-
-    account, letters = Account(), ""
-    for index, step in enumerate([look(), look(), look(SAID), look()]):
-        account = observe(step, account, index, {})
-        letters += account.did.letter or "."
-    assert letters == ".A.A"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
+import textwrap
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from reasonblocks import LocalStore, ReasonBlocks
 from reasonblocks.requests import Retrieve
 from reasonblocks.session import SteeringSession
 from reasonblocks.types import (
@@ -18,48 +24,30 @@ from reasonblocks.types import (
     Step,
     StepDecision,
     StepInput,
+    StepLogEntry,
     StepOutcome,
     ToolCall,
     ToolResult,
     Usage,
 )
 from reasonblocks.util.json import compact
-from reasonblocks_testing._golden import Golden, World, load_golden
-from reasonblocks_testing._scripted import (
+from reasonblocks_testing import (
+    Golden,
     RecordingSink,
     ScriptedEvaluator,
     ScriptedReasonBlocks,
     ScriptedStore,
+    World,
+    load_golden,
     scripted_scorer,
 )
 
 __all__ = [
-    "MODEL",
-    "QUIET",
-    "Golden",
-    "Hang",
-    "RecordingSink",
-    "ScriptedEvaluator",
-    "ScriptedReasonBlocks",
-    "ScriptedStore",
-    "World",
-    "begin",
-    "called",
-    "client",
-    "code_bytes",
-    "found",
-    "golden_files",
-    "hanging",
-    "load_golden",
-    "nothing",
-    "pattern",
-    "run",
-    "scripted_scorer",
-    "speaks",
-    "step",
-    "text_bytes",
-    "through_json",
-]
+    "MODEL", "QUIET", "Golden", "Hang", "RecordingSink", "Scores", "ScriptedEvaluator", "ScriptedReasonBlocks",
+    "ScriptedStore", "World", "arun", "begin", "called", "client", "code_bytes", "final", "found", "golden_files",
+    "hanging", "load_golden", "longest_gap", "nothing", "pattern", "printed", "real", "run", "scripted_scorer",
+    "speaks", "step", "text_bytes", "through_json",
+]  # fmt: skip
 
 MODEL = "agent-model"
 QUIET = Evaluation(scores={"semantic_loop": 0.0})
@@ -114,6 +102,11 @@ def client(
     return ScriptedReasonBlocks(evaluator=ScriptedEvaluator([*evaluations, *[QUIET] * 100]), **given)
 
 
+def real(**options: Any) -> ReasonBlocks:
+    """A strict client with the built-in scorer and monitors, and no pattern."""
+    return ReasonBlocks(**{"strict": True, "pattern_store": LocalStore(), "step_deadline_ms": 20_000, **options})
+
+
 def begin(session: SteeringSession, number: int, key: str | None = None, model: str = MODEL) -> StepDecision:
     """The decision for call `number`, from completed step `number - 1`."""
     completed = step(number - 1) if number else None
@@ -136,6 +129,46 @@ def run(session: SteeringSession, calls: int, start: int = 0) -> list[StepDecisi
         session.end_step(decision, called(number))
         decisions.append(decision)
     return decisions
+
+
+async def arun(session: SteeringSession, calls: int) -> None:
+    """Whole calls 0 to `calls - 1` on an event loop."""
+    for number in range(calls):
+        completed = step(number - 1) if number else None
+        decision = await session.abegin_step(StepInput(completed=completed, default_model=MODEL))
+        session.end_step(decision, called(number))
+
+
+def final(session: SteeringSession) -> StepLogEntry:
+    """The entry of the last step of a run that has ended."""
+    assert session.final is not None
+    return session.final
+
+
+def printed(code: str, *given: object) -> str:
+    """What a program prints in a process of its own."""
+    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, given)]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=root)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def longest_gap(work: Awaitable[object]) -> float:
+    """The longest time in which the event loop did nothing else, while it did the work."""
+    gaps = [0.0]
+
+    async def beat() -> None:
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.002)
+            gaps.append(time.perf_counter() - before)
+
+    heart = asyncio.ensure_future(beat())
+    await asyncio.sleep(0.02)
+    await work
+    heart.cancel()
+    return max(gaps)
 
 
 def text_bytes(text: str) -> int:
@@ -168,6 +201,17 @@ class Hang:
 
     def release(self) -> None:
         self._released.set()
+
+
+class Scores:
+    """A scorer that keeps the steps that it sees, and finds each as hard."""
+
+    def __init__(self) -> None:
+        self.seen: list[Step] = []
+
+    def __call__(self, step: Step) -> float:
+        self.seen.append(step)
+        return 0.4
 
 
 @contextmanager

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from reasonblocks.account.observe import observe
-from reasonblocks.types import JSON, Step, ToolCall, ToolResult
+from reasonblocks.types import JSON, Step
 from reasonblocks.types.account import Account
+from tests.core.steps import acted
 
 
-def step(
-    name: str, arguments: JSON, output: str, *, is_error: bool | None = None, user_text: str = "", call_id: str = ""
-) -> Step:
+def step(tool: str, arguments: JSON, output: str, **more: Any) -> Step:
     """Return a step with one call and its result."""
-    call = ToolCall(id=call_id, name=name, arguments=arguments)
-    result = ToolResult(call_id=call_id, name=name, output=output, is_error=is_error)
-    return Step(tool_calls=(call,), tool_results=(result,), user_text=user_text)
+    return acted(tool, arguments, output, **{"call_id": "", **more})
 
 
 def bash(command: str, output: str, *, is_error: bool | None = None) -> Step:

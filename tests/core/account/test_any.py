@@ -12,6 +12,8 @@ from reasonblocks.types import Step, ToolCall, ToolResult
 from reasonblocks.types.account import Account
 from reasonblocks.util.json import compact
 
+from .runs import bash
+
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=40),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -51,7 +53,6 @@ def test_the_account_of_a_long_run_is_small() -> None:
     for index in range(3_000):
         text = "\n".join(f"src/file_{index}_{line}.py" for line in range(60))
         command = f"ls src/{index}" if index % 3 else f"sed -i s/{index}/b/ a.py"
-        call = ToolCall(id="", name="bash", arguments={"command": command})
-        step = Step(tool_calls=(call,), tool_results=(ToolResult(call_id="", output=text, is_error=index % 5 == 0),))
-        account = observe(step, account, index, {})
+        account = observe(bash(command, text, is_error=index % 5 == 0), account, index, {})
+    assert (len(account.letters), len(account.actions)) == (24, 32)
     assert len(compact(asdict(account))) < 4_500

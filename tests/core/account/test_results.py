@@ -11,55 +11,20 @@ from reasonblocks.types import Step
 from .runs import after, bash, letters, step
 
 UNFINISHED = (
-    "CREATE_IN_PROGRESS",
-    "UPDATE_ROLLBACK_IN_PROGRESS",
-    "web-1   0/1   ContainerCreating   0   12s",
-    "db-0   0/1   PodInitializing   0   3s",
-    "downloading: 45%",
-    "Progress: 12%",
-    "[#####     ] 50%",
-    "Pending",
-    "queued (position 3)",
-    '{"status": "running"}',
-    '{"state": "PROVISIONING", "id": "i-1"}',
-    "Your export is being prepared, please wait.",
-    "Not ready yet.",
-    "The build has not finished.",
-    "Step 3/12",
-    "epoch 3 of 10",
-    "still compiling",
-    "Retrying in 5s",
-    "initializing the database",
-    "Deploying to production",
-    "2 of 8 replicas available, rolling out",
-    "ETA 3 min",
-    "Wird noch verarbeitet",
-    "Der Auftrag läuft",
-    "En cours de traitement",
-    "En ejecución",
-    "Em andamento",
-    "Выполняется",
-    "正在处理",
-    "排队中",
-    "処理中です",
-    "진행 중",
-    "Devam ediyor",
-)
+    "CREATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "web-1   0/1   ContainerCreating   0   12s",
+    "db-0   0/1   PodInitializing   0   3s", "downloading: 45%", "Progress: 12%", "[#####     ] 50%", "Pending",
+    "queued (position 3)", '{"status": "running"}', '{"state": "PROVISIONING", "id": "i-1"}',
+    "Your export is being prepared, please wait.", "Not ready yet.", "The build has not finished.", "Step 3/12",
+    "epoch 3 of 10", "still compiling", "Retrying in 5s", "initializing the database", "Deploying to production",
+    "2 of 8 replicas available, rolling out", "ETA 3 min", "Wird noch verarbeitet", "Der Auftrag läuft",
+    "En cours de traitement", "En ejecución", "Em andamento", "Выполняется", "正在处理", "排队中", "処理中です",
+    "진행 중", "Devam ediyor",
+)  # fmt: skip
 FINISHED = (
-    "Downloading complete",
-    "Processing finished",
-    "web-1   0/1   CrashLoopBackOff   5   12m",
-    "CREATE_FAILED",
-    "ROLLBACK_COMPLETE",
-    '{"status": "cancelled"}',
-    "The latest job report: unemployment edged down to 7.2%.",
+    "Downloading complete", "Processing finished", "web-1   0/1   CrashLoopBackOff   5   12m", "CREATE_FAILED",
+    "ROLLBACK_COMPLETE", '{"status": "cancelled"}', "The latest job report: unemployment edged down to 7.2%.",
     "Your order has 3 items.",
-)
-
-
-@pytest.mark.parametrize("output", UNFINISHED)
-def test_asking_what_still_runs_is_not_dead(output: str) -> None:
-    assert letters(*[step("get_build", {"id": "b-1"}, output)] * 7) == "......."
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("output", UNFINISHED)

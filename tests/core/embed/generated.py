@@ -21,17 +21,8 @@ WORDS = (
     "antidisestablishmentarianism refactored deserialisation tokenizer hyperparameter idempotency xylophone zugzwang"
 ).split()
 CONTRACTIONS = (
-    "couldn't",
-    "I'm",
-    "it's",
-    "we'll",
-    "they've",
-    "o'clock",
-    "rock'n'roll",
-    "'quoted'",
-    "''twice''",
-    "y'all’s",
-)
+    "couldn't", "I'm", "it's", "we'll", "they've", "o'clock", "rock'n'roll", "'quoted'", "''twice''", "y'all’s",
+)  # fmt: skip
 PARTS = ("get", "user", "ID", "http", "Parse", "v2", "tmp", "X", "max", "len", "utf8", "async", "__init__", "db", "7z")
 MARKS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 RANGES = (

@@ -36,11 +36,8 @@ def test_the_centre_beside_the_tool_is_that_of_the_manifest() -> None:
     assert sha256(centre.read_bytes()).hexdigest() == MANIFEST["inputs"][centre.name]
 
 
-def test_the_table_has_the_manifests_shape() -> None:
+def test_the_table_has_the_manifests_shape_and_its_unknown_piece_no_meaning() -> None:
     assert table().rows.shape == (MANIFEST["rows"], MANIFEST["dim"])
-
-
-def test_the_unknown_piece_has_no_meaning() -> None:
     assert not table().rows[table().unknown].any()
 
 

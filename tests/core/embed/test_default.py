@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ import pytest
 from reasonblocks.backends import embed
 from reasonblocks.backends.embed import HashEmbedder, StaticEmbedder, _static, default, default_embedder
 from reasonblocks.backends.embed.default import embedder_line
+from tests.core.world import printed
 
 
 @pytest.fixture
@@ -21,23 +19,16 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(default, "_said", set())
 
 
-def test_the_default_is_the_shipped_model() -> None:
+def test_the_default_is_the_shipped_model_and_the_line_names_it() -> None:
     assert isinstance(default_embedder(), StaticEmbedder)
-
-
-def test_the_line_names_the_model() -> None:
     assert embedder_line() == "potion-base-8M-centred-int8-v1"
 
 
 @pytest.mark.usefixtures("no_data")
-def test_without_data_the_default_is_hashing() -> None:
-    assert isinstance(default_embedder(), HashEmbedder)
-
-
-@pytest.mark.usefixtures("no_data")
-def test_without_data_one_warning_says_what_is_missing_and_what_that_costs(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        default_embedder(), default_embedder()
+def test_without_data_the_default_is_hashing_and_one_warning_says_what_that_costs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert [type(default_embedder()) for _ in range(2)] == [HashEmbedder] * 2
     [record] = caplog.records
     assert "vocabulary.txt cannot be read" in record.getMessage()
     assert "found by shared wording only" in record.getMessage()
@@ -47,10 +38,6 @@ def test_without_data_one_warning_says_what_is_missing_and_what_that_costs(caplo
 def test_the_line_says_what_is_missing(caplog: pytest.LogCaptureFixture) -> None:
     assert embedder_line().startswith("hash-512-v1 (StaticEmbedder is unavailable: ")
     assert caplog.records == []
-
-
-def printed(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
 WITHOUT_NUMPY = """
@@ -69,11 +56,7 @@ def test_without_numpy_the_line_says_how_to_install_it() -> None:
     "code", ["import reasonblocks", "from reasonblocks.backends import embed", "from reasonblocks import HashEmbedder"]
 )
 def test_the_names_bring_no_library(code: str) -> None:
-    assert printed(f"{code}\nimport sys\nprint({{'numpy', 'httpx', 'qdrant_client'}} & set(sys.modules))") == "set()"
-
-
-def test_every_name_can_be_had() -> None:
-    assert [name for name in embed.__all__ if not callable(getattr(embed, name))] == []
+    assert printed(f"{code}\nimport sys\nprint({{'numpy', 'httpx', 'qdrant_client'}} & set(sys.modules))") == "set()\n"
 
 
 def test_another_name_is_an_attribute_error() -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from reasonblocks.backends.embed import OpenAIEmbedder
 from reasonblocks.backends.embed._openai import AT_ONCE
 from reasonblocks.exceptions import ConfigError, ExtraMissing, Unavailable
 from reasonblocks.patterns import Curve, SimilarityCurves
-from reasonblocks.ports import Embedder
+from reasonblocks_testing.loopback import Listener
 
 CURVES = SimilarityCurves(e1=Curve(((0.0, 0.0), (1.0, 1.0))), e2=Curve(((0.0, 0.0), (1.0, 1.0))))
 KEY = "sk-not-a-key"
@@ -28,21 +28,19 @@ def vectors(texts: list[str]) -> list[dict[str, Any]]:
     return [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(texts)][::-1]
 
 
-class Server(ThreadingHTTPServer):
+class Server(Listener):
     """Answers with what `answer` makes of the texts: a status and a body."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.answer: Callable[[list[str]], tuple[int, Any]] = lambda texts: (200, {"data": vectors(texts)})
         self.asked: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.keys: list[str | None] = []
+        super().__init__(Handler)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"http://127.0.0.1:{self.port}"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -70,20 +68,13 @@ class Handler(BaseHTTPRequestHandler):
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    with Server() as listening:
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield listening
-        listening.shutdown()
-        thread.join()
+    listening = Server()
+    yield listening
+    listening.stop()
 
 
 def made(server: Server, **given: Any) -> OpenAIEmbedder:
     return OpenAIEmbedder("embed-small", given.pop("url", server.url), KEY, curves=CURVES, **given)
-
-
-def test_it_is_an_embedder(server: Server) -> None:
-    assert isinstance(made(server, dim=2), Embedder)
 
 
 def test_vectors_are_put_in_the_order_of_their_index(server: Server) -> None:
@@ -109,16 +100,13 @@ def test_the_dimension_is_asked_once(server: Server) -> None:
     assert [embedder.dim, embedder.dim, len(server.asked)] == [2, 2, 1]
 
 
-def test_many_texts_go_in_several_requests(server: Server) -> None:
+def test_many_texts_go_in_several_requests_and_no_text_in_none(server: Server) -> None:
+    assert (made(server).embed_many([]).shape[0], server.asked) == (0, [])
     embedded = made(server).embed_many(["a"] * (2 * AT_ONCE + 1))
     assert (embedded.shape, [len(one["input"]) for one in server.asked]) == (
         (2 * AT_ONCE + 1, 2),
         [AT_ONCE, AT_ONCE, 1],
     )
-
-
-def test_no_text_is_no_request(server: Server) -> None:
-    assert (made(server).embed_many([]).shape[0], server.asked) == (0, [])
 
 
 @pytest.mark.parametrize(("text", "sent"), [("", " "), ("\n", " "), ("half \ud800", "half ?"), ("a" * 20_000, None)])
@@ -154,10 +142,9 @@ def test_an_answer_that_cannot_be_used_is_unavailable(server: Server, case: str)
 
 
 def test_nobody_listening_is_unavailable(server: Server) -> None:
-    with Server() as closed:
-        url = closed.url
+    server.stop()
     with pytest.raises(Unavailable, match="ConnectError"):
-        made(server, url=url).embed("a")
+        made(server).embed("a")
 
 
 def test_a_server_that_does_not_answer_in_time_is_unavailable(server: Server) -> None:

@@ -31,10 +31,7 @@ def test_words_and_the_parts_of_identifiers_are_terms(text: str, wanted: list[st
     assert list(terms(text)) == wanted
 
 
-@pytest.mark.parametrize(
-    ("path", "wanted"),
-    [("src/htmlParser.py", "src html Parser py\nx"), ("", "x"), ("/", "x")],
-)
+@pytest.mark.parametrize(("path", "wanted"), [("src/htmlParser.py", "src html Parser py\nx"), ("", "x"), ("/", "x")])
 def test_the_words_of_the_path_are_embedded(path: str, wanted: str) -> None:
     assert embedded_text(Finding(content="x", file_path=path)) == wanted
 

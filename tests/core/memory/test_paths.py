@@ -39,22 +39,12 @@ def stored(memory: CodebaseMemory) -> list[str]:
 
 
 @paths
-def test_a_path_is_stored_as_text(memory: CodebaseMemory, path: Path) -> None:
+def test_a_path_is_stored_as_text_also_of_a_mapping_or_a_finding(memory: CodebaseMemory, path: Path) -> None:
     first = memory.store("A fact.", path)
-    assert (memory.store("A fact.", "src/a.py"), stored(memory)) == (first, ["src/a.py"])
-    assert memory.list_all()[0].file_hash
-
-
-@paths
-def test_a_path_of_a_mapping_or_of_a_finding_is_stored_as_text(memory: CodebaseMemory, path: Path) -> None:
     given = Finding(content="Another.", file_path=path)  # type: ignore[arg-type]  # text for those who read findings
-    memory.store_many([{"content": "A fact.", "file_path": path}, given])
-    assert stored(memory) == ["src/a.py", "src/a.py"]
-
-
-def test_a_path_below_the_root_is_stored_relative_to_it(memory: CodebaseMemory, tmp_path: Path) -> None:
-    memory.store("A fact.", tmp_path / "src" / "a.py")
-    assert stored(memory) == ["src/a.py"]
+    (again, _) = memory.store_many([{"content": "A fact.", "file_path": path}, given])
+    assert (first, again, stored(memory)) == (memory.store("A fact.", "src/a.py"), first, ["src/a.py"] * 2)
+    assert memory.list_all()[0].file_hash
 
 
 @paths

@@ -62,11 +62,11 @@ def server(tmp_path: Path) -> Iterator[Any]:
 @pytest.fixture(params=["loopback", "local"])
 def store(request: pytest.FixtureRequest, server: Any) -> Iterator[QdrantFindings]:
     if request.param == "loopback":
-        with QdrantFindings(server.url, embedder=Words(), most=9) as made:
+        with QdrantFindings(server.url, embedder=Words()) as made:
             yield made
     else:
         local = client.QdrantClient(location=":memory:")
-        yield QdrantFindings(client=local, embedder=Words(), most=9)
+        yield QdrantFindings(client=local, embedder=Words())
         local.close()
 
 
@@ -106,12 +106,6 @@ def test_a_missing_collection_reads_as_empty_and_is_not_made(server: Any) -> Non
     assert (found, server.shards) == (((), (), 0, 0, (), ()), {})
 
 
-def test_a_finding_is_read_as_it_was_put(store: QdrantFindings) -> None:
-    given = finding("a", "src/a.py")
-    assert store.put(HERE, [given]) == ("a",)
-    assert store.page(HERE) == (given,)
-
-
 def test_pages_are_in_the_order_of_ids_also_where_their_first_bytes_tie(store: QdrantFindings) -> None:
     names = ["b", "aaaaaab", "aaaaaaa", "aaaaaaaa", "ä", "𝄞", "\uffff", "a"]
     store.put(HERE, [finding(name) for name in names])
@@ -130,19 +124,6 @@ def test_a_page_of_many_ties_is_whole(server: Any) -> None:
         assert ids(store.page(HERE, after=names[2], limit=2)) == names[3:5]
 
 
-def test_a_path_stands_for_itself_and_for_what_is_below_it(store: QdrantFindings) -> None:
-    paths = {"a": "src/a.py", "b": "src2.py", "c": "src/x/b.py", "d": "/src/a.py", "e": "", "f": "src"}
-    store.put(HERE, [finding(name, path) for name, path in paths.items()])
-    store.put(ELSEWHERE, [finding("a", "src/a.py")])
-    assert store.remove(HERE, finding_ids=["a", "none"], file_paths=["src"]) == 3
-    assert (ids(store.page(HERE)), ids(store.page(ELSEWHERE))) == (["b", "d", "e"], ["a"])
-
-
-def test_removing_nothing_named_removes_nothing(store: QdrantFindings) -> None:
-    store.put(HERE, [finding("a")])
-    assert (store.remove(HERE), ids(store.page(HERE))) == (0, ["a"])
-
-
 def test_codebases_have_their_counts_and_newest_times(store: QdrantFindings) -> None:
     store.put(HERE, [finding("a", day=1), finding("b", day=3), finding("c", day=2)])
     store.put(ELSEWHERE, [finding("a", day=4)])
@@ -156,15 +137,6 @@ def test_shared_words_rank(store: QdrantFindings) -> None:
     found = store.search(HERE, "how do the tests run", top_k=2, score_threshold=0)
     assert ids(found) == ["b", "a"]
     assert found[0].score > found[1].score
-
-
-def test_a_put_beyond_the_limit_stores_nothing_but_a_replacement_has_room(store: QdrantFindings) -> None:
-    names = [f"{number}" for number in range(9)]
-    store.put(HERE, [finding(name) for name in names])
-    with pytest.raises(StoreError, match="limit of 9: forget some"):
-        store.put(HERE, [finding("0"), finding("9")])
-    store.put(HERE, [finding("0", content="newer")])
-    assert [one.content for one in store.page(HERE)] == ["newer", *["a note"] * 8]
 
 
 def test_the_org_is_the_tenant_of_a_collection_per_embedder(server: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,8 +158,7 @@ def test_a_failing_store_is_explained_and_not_logged(
 
 def test_an_unexpected_error_is_logged_once_a_tool(caplog: pytest.LogCaptureFixture) -> None:
     tools = failing(LookupError("nothing there"))
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        answers = [tool.call(arguments) for tool, arguments in zip(tools, CALLS, strict=True) for _ in range(2)]
+    answers = [tool.call(arguments) for tool, arguments in zip(tools, CALLS, strict=True) for _ in range(2)]
     assert {answer.text for answer in answers if answer.is_error} == {
         f"{tool.name} failed: an unexpected error in the memory (LookupError). {GO_ON}" for tool in tools
     }

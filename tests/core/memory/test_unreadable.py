@@ -66,14 +66,18 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_finding_of_a_file_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str) -> None:
-    path = tmp_path / "patterns.db"
+def damaged(path: Path, statement: str) -> LocalFindings:
+    """A store of a file that has all findings, and was changed by this statement."""
     with LocalFindings(path, embedder=HashEmbedder()) as store:
         store.put(CODEBASE, [noted(name) for name in NAMES])
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute(DAMAGES[damage])
-    with LocalFindings(path, embedder=HashEmbedder()) as store:
+        db.execute(statement)
+    return LocalFindings(path, embedder=HashEmbedder())
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_finding_of_a_file_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str) -> None:
+    with damaged(tmp_path / "patterns.db", DAMAGES[damage]) as store:
         assert_left_out(store, caplog)
 
 
@@ -96,12 +100,7 @@ def test_a_finding_that_is_damaged_later_is_left_out_and_comes_back(
 
 @pytest.mark.parametrize("data", ["x'00ff00'", "zeroblob(4)", "'text'"])
 def test_a_finding_whose_vector_is_damaged_is_embedded_again(tmp_path: Path, data: str) -> None:
-    path = tmp_path / "patterns.db"
-    with LocalFindings(path, embedder=HashEmbedder()) as store:
-        store.put(CODEBASE, [noted(name) for name in NAMES])
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute(f"UPDATE finding_vectors SET data = {data} WHERE finding = 2")
-    with LocalFindings(path, embedder=HashEmbedder()) as store:
+    with damaged(tmp_path / "patterns.db", f"UPDATE finding_vectors SET data = {data} WHERE finding = 2") as store:
         assert recalled(store) == [*NAMES]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-
-import pytest
 
 from reasonblocks.account.observe import observe
 from reasonblocks.monitors import evaluate, resolve_weights
@@ -13,17 +11,8 @@ from reasonblocks.monitors.patience import after_step
 from reasonblocks.monitors.sightings import OWN_MEMORY, gather
 from reasonblocks.monitors.suite import SuiteSettings
 from reasonblocks.requests import Evaluate
-from reasonblocks.types import (
-    Account,
-    Evaluation,
-    Injected,
-    Memories,
-    Observed,
-    Patience,
-    Step,
-    ToolCall,
-    ToolResult,
-)
+from reasonblocks.types import Account, Evaluation, Injected, Memories, Observed, Patience, Step
+from tests.core.steps import acted
 
 TASK = "Fix the date parser so that leap years are accepted"
 NO_ROLES: Mapping[str, str] = MappingProxyType({})
@@ -31,11 +20,7 @@ NO_ROLES: Mapping[str, str] = MappingProxyType({})
 
 def act(name: str, result: str, *, is_error: bool | None = None, thought: str = "", **arguments: str | int) -> Step:
     """One step with one tool call."""
-    return Step(
-        thought=thought,
-        tool_calls=(ToolCall(id="c", name=name, arguments=dict(arguments)),),
-        tool_results=(ToolResult(call_id="c", output=result, name=name, is_error=is_error),),
-    )
+    return acted(name, dict(arguments), result, is_error=is_error, thought=thought)
 
 
 def requests(
@@ -85,19 +70,3 @@ def play(
 def settle(request: Evaluate, roles: Mapping[str, str] = NO_ROLES) -> Evaluation:
     """The evaluation that answers a request."""
     return evaluate(request, SuiteSettings(tool_roles=roles))[0]
-
-
-@pytest.fixture(name="act")
-def _act() -> Callable[..., Step]:
-    return act
-
-
-@pytest.fixture(name="play")
-def _play() -> Callable[..., list[Evaluation]]:
-    return play
-
-
-@pytest.fixture(name="fired")
-def _fired() -> Callable[[Sequence[Step]], set[str]]:
-    """The names of the monitors that fired anywhere in a run."""
-    return lambda steps: {name for evaluation in play(steps) for name in evaluation.fired}

@@ -14,6 +14,7 @@ from reasonblocks.engine import scoring
 from reasonblocks.monitors.calibration import SHIPPED_LEVEL
 from reasonblocks.types import JSON, Account, Evaluation, Patience, ScoreMemory, Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import requests, settle
+from tests.core.steps import acted
 
 TASK = "Fix the date parser so that leap years are accepted"
 SOON = 0.15
@@ -22,8 +23,7 @@ LONG = 16_000
 
 
 def step(arguments: JSON = "", said: str = "", *, name: str = "bash", thought: str = "") -> Step:
-    call, result = ToolCall(id="c", name=name, arguments=arguments), ToolResult(call_id="c", output=said)
-    return Step(thought=thought, tool_calls=(call,), tool_results=(result,))
+    return acted(name, arguments, said, thought=thought)
 
 
 def judge(one: Step, task: str = TASK) -> tuple[Evaluation, float]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from reasonblocks.monitors.suite import SuiteSettings, evaluate
 from reasonblocks.types import Patience, Step
-from tests.core.monitors.conftest import NO_ROLES, play, requests
+from tests.core.monitors.conftest import NO_ROLES, act, play, requests
 
-Act = Callable[..., Step]
 DONE = Step(thought="The parser accepts leap years now.")
 RED = "=== FAILURES ===\nE   ValueError: bad date\n1 failed, 3 passed in 0.2s"
 GREEN = "4 passed in 0.2s"
@@ -23,42 +22,20 @@ def doubts(run: Sequence[Step], *, checks: bool = False, roles: Mapping[str, str
     return {doubt.monitor: doubt.text for doubt in found.doubts}
 
 
-def edit(act: Act, at: int = 0) -> Step:
+def edit(at: int = 0) -> Step:
     return act("edit_file", "The file was updated.", path="parser.py", old=f"a{at}", new=f"b{at}")
 
 
-def test_a_red_check_that_nothing_followed_is_doubted(act: Act) -> None:
-    run = [edit(act), act("run_tests", RED, path="tests"), act("read_file", "text", path="a.py"), DONE]
+def test_a_red_check_that_nothing_followed_is_doubted() -> None:
+    run = [edit(), act("run_tests", RED, path="tests"), act("read_file", "text", path="a.py"), DONE]
     assert doubts(run) == {
         "claim_contradiction": "The newest check, 2 steps before this answer, failed, and no change was seen after it."
     }
 
 
-def test_a_red_check_is_not_doubted_if_it_turned_green_or_something_was_changed(act: Act) -> None:
-    red, green = act("run_tests", RED, path="tests"), act("run_tests", GREEN, path="tests")
-    assert doubts([edit(act), red, edit(act, 1), green, DONE]) == {}
-    assert "claim_contradiction" not in doubts([edit(act), red, edit(act, 1), DONE])
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ["One test still fails, and I could not fix it.", "Unfortunately the bug is not fixed.", "This is incomplete."],
-)
-def test_an_answer_that_says_that_it_failed_is_not_doubted(act: Act, answer: str) -> None:
-    assert doubts([edit(act), act("run_tests", RED, path="tests"), Step(thought=answer)]) == {}
-
-
-def test_files_that_changed_after_the_newest_check_are_doubted(act: Act) -> None:
-    run = [edit(act), act("run_tests", GREEN, path="tests"), edit(act, 1), edit(act, 2), DONE]
-    assert doubts(run) == {
-        "verification_skip": "Files were changed since the newest check, and no check was seen after that."
-    }
-    assert doubts([*run[:2], DONE]) == {}
-
-
-def test_without_a_check_files_that_changed_are_doubted_of_an_agent_that_checks(act: Act) -> None:
-    assert doubts([edit(act), DONE]) == {}
-    assert doubts([edit(act), DONE], checks=True) == {
+def test_without_a_check_files_that_changed_are_doubted_of_an_agent_that_checks() -> None:
+    assert doubts([edit(), DONE]) == {}
+    assert doubts([edit(), DONE], checks=True) == {
         "verification_skip": "Files were changed, and no check was seen after that."
     }
 
@@ -67,33 +44,33 @@ def test_without_a_check_files_that_changed_are_doubted_of_an_agent_that_checks(
     "answer",
     ["I ran the tests: 14 passed.", "I've run the test suite.", "All tests pass.", "We executed the unit tests."],
 )
-def test_a_check_that_was_claimed_and_never_ran_is_doubted(act: Act, answer: str) -> None:
+def test_a_check_that_was_claimed_and_never_ran_is_doubted(answer: str) -> None:
     ran = act("bash", "a.py  b.py", command="python show.py")
     assert [*doubts([ran, Step(thought=answer)])] == ["claim_contradiction"]
     tested = act("bash", GREEN, command="pytest -q")
     assert doubts([ran, tested, Step(thought=answer)]) == {}
 
 
-def test_a_claim_is_not_doubted_where_calls_are_not_seen(act: Act) -> None:
+def test_a_claim_is_not_doubted_where_calls_are_not_seen() -> None:
     claim = Step(thought="I ran the tests: 14 passed.")
     resumed = requests([act("bash", "a.py", command="python show.py"), claim])[-1]
     account = replace(resumed.account, steps=1)  # the account began with the second step
     assert evaluate(replace(resumed, account=account), SuiteSettings())[0].doubts == ()
 
 
-def test_only_the_end_of_a_run_is_doubted(act: Act) -> None:
-    run = [edit(act), act("run_tests", RED, path="tests"), act("read_file", "text", path="a.py")]
+def test_only_the_end_of_a_run_is_doubted() -> None:
+    run = [edit(), act("run_tests", RED, path="tests"), act("read_file", "text", path="a.py")]
     assert doubts(run) == {}
     assert all(not {"claim_contradiction", "verification_skip"} & {*found.fired} for found in play(run))
 
 
-def test_a_doubt_fires_and_scores_and_is_no_text_of_its_own(act: Act) -> None:
-    found = play([edit(act), act("run_tests", RED, path="tests"), DONE])[-1]
+def test_a_doubt_fires_and_scores_and_is_no_text_of_its_own() -> None:
+    found = play([edit(), act("run_tests", RED, path="tests"), DONE])[-1]
     assert (found.fired, found.kind, found.inject) == (("claim_contradiction",), "red", False)
     assert found.scores["claim_contradiction"] == 0.8
 
 
-def test_roles_say_what_changes_what_checks_and_what_ends_a_run(act: Act) -> None:
+def test_roles_say_what_changes_what_checks_and_what_ends_a_run() -> None:
     valve = act("set_valve", "ok", path="plant-7/V2", state="closed")
     trial = act("dry_run", '{"pressure": 4.1, "alarms": []}', plant="p-7")
     end = act("hand_over", "Received.", plant="p-7")
@@ -102,7 +79,3 @@ def test_roles_say_what_changes_what_checks_and_what_ends_a_run(act: Act) -> Non
     assert doubts([valve, trial, end], roles=roles) == {}
     assert doubts([trial, valve, end], roles={"set_valve": "change", "dry_run": "check"}) == {}
     assert doubts([trial, valve, end], roles={"set_valve": "change", "hand_over": "finish"}) == {}
-
-
-def test_a_run_that_ends_without_an_answer_claims_nothing(act: Act) -> None:
-    assert doubts([edit(act), act("run_tests", RED, path="tests"), Step()]) == {}

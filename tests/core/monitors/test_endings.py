@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from reasonblocks.types import Patience, Step, ToolCall, ToolResult
+from reasonblocks.types import Patience, Step
 from tests.core.monitors.conftest import play
+from tests.core.steps import acted
 
 
 def made(name: str, output: str, *, failed: bool | None = None, **given: str) -> Step:
-    call = ToolCall(id="c", name=name, arguments=dict(given))
-    return Step(tool_calls=(call,), tool_results=(ToolResult(call_id="c", output=output, is_error=failed),))
+    return acted(name, dict(given), output, is_error=failed)
 
 
 def bash(command: str, output: str = "", *, failed: bool | None = None) -> Step:
@@ -80,6 +80,8 @@ DONE = says("All tests pass now.")
         ([EDIT, bash("python reproduce.py", "total 4, as expected"), says("It no longer happens.")], ""),
         ([EDIT, RED, says("Two tests still fail; I could not fix them.")], ""),
         ([EDIT, RED, says("I was unable to make the test pass.")], ""),
+        ([EDIT, RED, says("Unfortunately the bug is not fixed.")], ""),
+        ([EDIT, RED, says("This is incomplete.")], ""),
         ([USAGE, bash("python train.py", "epoch 1 done"), says("Trained.")], ""),
         ([READ, says("The total is computed in cart.py.")], ""),
         ([says("It is Paris.")], ""),

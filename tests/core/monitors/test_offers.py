@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from reasonblocks.engine.gates import first_sentence
 from reasonblocks.monitors.offers import LONGEST_NAME, may_offer
-from reasonblocks.types import Step, ToolCall, ToolResult
+from reasonblocks.types import Step
 from tests.core.monitors.conftest import play
 from tests.core.monitors.sighted import said
+from tests.core.steps import acted
 
 TABLE = Path(__file__).parent / "offers.txt"
 
@@ -45,10 +46,7 @@ class Case(NamedTuple):
 
 def call(name: str, result: str, arguments: Mapping[str, str]) -> Step:
     """One step with one call."""
-    return Step(
-        tool_calls=(ToolCall(id="c", name=name, arguments=dict(arguments)),),
-        tool_results=(ToolResult(call_id="c", output=result, name=name),),
-    )
+    return acted(name, dict(arguments), result)
 
 
 def cases(text: str) -> Iterator[Case]:

@@ -9,16 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.monitors.patience import (
-    DEFAULT,
-    RUNGS,
-    Rung,
-    after_step,
-    is_reached,
-    learn_rung,
-    rung_in_use,
-    rung_of,
-)
+from reasonblocks.monitors.patience import RUNGS, Rung, after_step, is_reached, rung_in_use, rung_of
 from reasonblocks.types import Patience
 
 STEPS = st.text(alphabet=".AB", min_size=1, max_size=60)
@@ -105,24 +96,6 @@ def test_a_run_is_never_more_than_one_rung_away_nor_silent(letters: str, told: l
 @given(STEPS)
 def test_a_silent_run_stays_silent(letters: str) -> None:
     assert rung_in_use(lived(letters * 3, patience=Patience(rung=""))) is None
-
-
-def test_too_few_counts_leave_the_default() -> None:
-    assert learn_rung([(7, 7)] * 7) == DEFAULT
-    assert learn_rung([]) == DEFAULT
-
-
-def test_the_least_patient_rung_within_the_goal_is_chosen() -> None:
-    assert learn_rung([(50, 5)] * 7) == RUNGS[0]
-    assert learn_rung([(50, 20), (40, 16), (40, 4), *[(0, 0)] * 4]) == RUNGS[2]
-
-
-def test_an_agent_that_always_gets_out_by_itself_is_left_alone() -> None:
-    assert learn_rung([(50, 48)] * 7) is None
-
-
-def test_a_rung_that_was_never_reached_has_its_prior() -> None:
-    assert learn_rung([(50, 48), (30, 28), (20, 18), (9, 8), (0, 0), (0, 0), (0, 0)]) == RUNGS[4]
 
 
 @pytest.mark.parametrize("rung", RUNGS)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.account.observe import observe
 from reasonblocks.monitors import MONITORS, resolve_weights
 from reasonblocks.monitors.kinds import TYPES
 from reasonblocks.monitors.suite import SuiteSettings, evaluate
 from reasonblocks.requests import Evaluate
 from reasonblocks.types import Account, Evaluation, Injected, Observed, Patience, Step, ToolCall, ToolResult
 from reasonblocks.types.account import Did
-from tests.core.monitors.conftest import play, requests
+from tests.core.monitors.conftest import act, play, requests
 
-Act = Callable[..., Step]
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine takes its time, also to make runs; how long a step may take is test_bounds.py's."""
 NAMES = [row.name for row in MONITORS]
@@ -123,16 +121,6 @@ def test_a_monitor_says_three_texts_at_most(run: list[Step], injected: tuple[Inj
             assert sum(one.monitor == found.monitor for one in request.injected) < 3
 
 
-@quick
-@given(runs)
-def test_the_account_stays_within_its_bounds(run: list[Step]) -> None:
-    account = Account()
-    for index, step in enumerate(run * 4):
-        account = observe(step, account, index, {})
-    assert len(account.letters) <= 24
-    assert len(account.actions) <= 32
-
-
 def custom(
     score: float, *, injected: tuple[Injected, ...] = (), at: tuple[int, ...] = (0,), index: int = 0
 ) -> Evaluation:
@@ -144,23 +132,17 @@ def custom(
     return evaluate(replace(request, weights=weights), SuiteSettings(failure_types={"zeta": "z"}))[0]
 
 
-def test_custom_monitors_fire_after_the_built_in_ones_by_name() -> None:
-    assert custom(0.6).fired == ("alpha", "zeta")
+def test_custom_monitors_fire_after_the_built_in_ones_by_name_and_the_largest_contribution_speaks() -> None:
     assert custom(0.59).fired == ()
-
-
-def test_of_several_the_largest_contribution_speaks() -> None:
     found = custom(0.6)
+    assert found.fired == ("alpha", "zeta")
     assert (found.monitor, found.failure_type, found.injection_path, found.kind) == ("zeta", "z", "custom", None)
 
 
 def test_a_custom_monitors_text_says_where_its_evidence_is() -> None:
-    text = custom(0.6, at=(7,), index=7).intervention_text
-    assert text is not None
-    assert text.startswith("The check zeta points at your last step. ")
-    text = custom(0.6, at=(4,), index=7).intervention_text
-    assert text is not None
-    assert text.startswith("The check zeta points at 3 steps before your last one. ")
+    newest, older = (str(custom(0.6, at=(at,), index=7).intervention_text) for at in (7, 4))
+    assert newest.startswith("The check zeta points at your last step. ")
+    assert older.startswith("The check zeta points at 3 steps before your last one. ")
 
 
 def test_old_evidence_of_a_custom_monitor_is_not_told_twice() -> None:
@@ -170,9 +152,7 @@ def test_old_evidence_of_a_custom_monitor_is_not_told_twice() -> None:
 
 def failing(count: int) -> list[Step]:
     """Steps of which each but the first is dead: the same call fails in the same way."""
-    call = ToolCall(id="c", name="deploy", arguments={"to": "prod"})
-    result = ToolResult(call_id="c", output="Error: quota exceeded", is_error=True)
-    return [Step(tool_calls=(call,), tool_results=(result,))] * count
+    return [act("deploy", "Error: quota exceeded", is_error=True, to="prod")] * count
 
 
 def first_told(found: Sequence[Evaluation]) -> int | None:
@@ -227,7 +207,7 @@ def test_a_task_that_no_word_of_a_step_is_of_is_drift_and_tells_nothing() -> Non
     assert play([aside], task="Fix it")[0].scores["silent_topic_drift"] == 0.0
 
 
-def test_the_sprawl_grows_with_the_steps_since_the_last_change(act: Act) -> None:
+def test_the_sprawl_grows_with_the_steps_since_the_last_change() -> None:
     read = [act("read_file", f"text {at}", path=f"a{at}.py") for at in range(30)]
     scores = [one.scores["late_sprawl"] for one in play(read)]
     assert scores == sorted(scores)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonblocks.monitors.told import untried_text
-from reasonblocks.monitors.untried import Alternatives
-from reasonblocks.types import Injected, Patience, Step, ToolCall, ToolResult
-from tests.core.monitors.conftest import play
+from reasonblocks.types import Injected, Patience, Step, ToolResult
+from tests.core.monitors.conftest import act, play
+from tests.core.steps import acted
 
-Act = Callable[..., Step]
 EAGER = Patience(rung="2 of 3")
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine takes its time, also to make runs; how long a step may take is test_bounds.py's."""
@@ -26,8 +24,14 @@ PLACES = r"\((?P<places>your last step[^)]*)\)"
 
 
 def one(name: str, value: str, result: str, *, failed: bool) -> Step:
-    call = ToolCall(id="c", name=name, arguments={"value": value})
-    return Step(tool_calls=(call,), tool_results=(ToolResult(call_id="c", output=result, is_error=failed),))
+    return acted(name, {"value": value}, result, is_error=failed)
+
+
+def last_text(run: Sequence[Step], injected: tuple[Injected, ...] = (), patience: Patience | None = EAGER) -> str:
+    """What is told after the last step of a run."""
+    text = play(run, injected, patience=patience)[-1].intervention_text
+    assert text is not None
+    return text
 
 
 NO, YES = st.just(False), st.just(True)
@@ -88,8 +92,7 @@ def check(text: str, run: Sequence[Step]) -> str:
         assert counted(found, len(alike))
         return "errors"
     if found := re.match(
-        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or little that is new\.",
-        text,
+        r"The last (?P<count>\d+) searches with (?P<tool>\S+) have found nothing, or little that is new\.", text
     ):
         searches = [outcome(step)[1] for step in run if key(step)[0] == name]
         assert found["tool"] == name
@@ -130,8 +133,7 @@ def test_each_number_and_place_is_that_of_the_steps(run: list[Step], earlier: in
     ],
 )  # fmt: skip
 def test_each_form_is_said_and_found_true(run: list[Step], form: str, says: str) -> None:
-    text = play(run, patience=EAGER)[-1].intervention_text
-    assert text is not None
+    text = last_text(run)
     assert text.startswith(says)
     assert check(text, run) == form
 
@@ -153,37 +155,33 @@ def test_the_check_of_texts_finds_what_is_false(text: str) -> None:
         check(text, [one("deploy", "a", ERRORS[0], failed=True)] * 4)
 
 
-def test_a_count_that_may_be_higher_is_at_least(act: Act) -> None:
+def test_a_count_that_may_be_higher_is_at_least() -> None:
     run = [one("oracle", str(at), f"{LONG} {at}", failed=False) for at in range(40)]
     again = [*run, *[one("deploy", "a", ERRORS[0], failed=True)] * 3]
-    text = play(again, patience=EAGER)[-1].intervention_text
-    assert text is not None
+    text = last_text(again)
     assert text.startswith('deploy(value="a") has failed in the same way at least 3 times (your last step, ')
 
 
 @pytest.mark.parametrize(("tool", "quoted"), [("run_tests", True), ("web_search", False), ("oracle", False)])
 def test_a_line_is_quoted_from_the_users_own_tools_alone(tool: str, *, quoted: bool) -> None:
     run = [one(tool, "a", "Error: no column 'town'", failed=True)] * 4
-    text = play(run, patience=EAGER)[-1].intervention_text
-    assert text is not None
+    text = last_text(run)
     assert ("no column 'town'" in text) is quoted
 
 
 def test_the_second_text_quotes_nothing_again() -> None:
     run = [one("run_tests", "a", "Error: no column 'town'", failed=True)] * 8
-    text = play(run, (Injected(step=3, monitor="semantic_loop"),), patience=EAGER)[-1].intervention_text
-    assert text is not None
+    text = last_text(run, (Injected(step=3, monitor="semantic_loop"),))
     assert "town" not in text
 
 
-def test_times_and_ids_are_said_to_be_left_aside(act: Act) -> None:
+def test_times_and_ids_are_said_to_be_left_aside() -> None:
     run = [act("status", f"Error: refused, request_id: 3f{at}a99e1", is_error=True, job=1) for at in range(5)]
-    text = play(run, patience=EAGER)[-1].intervention_text
-    assert text is not None
+    text = last_text(run)
     assert ", times and ids aside (" in text
 
 
-def test_a_series_and_a_check_loop_are_told_with_their_counts(act: Act) -> None:
+def test_a_series_and_a_check_loop_are_told_with_their_counts() -> None:
     tried = [act("login", "Error: wrong password", is_error=True, user="root", password=f"pw{at}x") for at in range(10)]
     found = play(tried, patience=Patience(rung="8 of 9"))
     texts = [one.intervention_text for one in found if one.intervention_text]
@@ -192,14 +190,13 @@ def test_a_series_and_a_check_loop_are_told_with_their_counts(act: Act) -> None:
     for at in range(4):
         work.append(act("edit_file", "ok", path="a.py", old=f"x{at}", new=f"y{at}"))
         work.append(act("run_tests", "E   ValueError: bad date\n1 failed", is_error=True, path="tests"))
-    last = play(work)[-1].intervention_text
-    assert last is not None
+    last = last_text(work, patience=None)
     assert last.startswith(
         '4 checks in a row, the last being run_tests(path="tests"), have ended in the same way, with a change between '
     )
 
 
-def test_checks_that_are_written_anew_each_time_are_not_called_the_same(act: Act) -> None:
+def test_checks_that_are_written_anew_each_time_are_not_called_the_same() -> None:
     red = "E   ValueError: bad date\n1 failed"
     script = "cat > {name}.py <<'E'\nassert f({at})\nE\npytest {name}.py"
     other, same = (
@@ -207,8 +204,7 @@ def test_checks_that_are_written_anew_each_time_are_not_called_the_same(act: Act
         for name in ("t{}", "t")
     )
     assert play(other)[-1].intervention_text is None
-    text = play(same)[-1].intervention_text
-    assert text is not None
+    text = last_text(same, patience=None)
     assert text.startswith("4 checks in a row, the last being bash(command=")
 
 
@@ -216,15 +212,11 @@ def test_nothing_is_said_of_a_step_without_a_call() -> None:
     assert all(found.intervention_text is None for found in play([Step(thought="Let me think.")] * 8, patience=EAGER))
 
 
-def test_without_a_form_nothing_untried_is_named() -> None:
-    assert untried_text(Alternatives(), ToolCall(id="c", name="go"), failed=False) == ""
-
-
 @pytest.mark.parametrize("reply", ["No action could be read. Please retry.", "Write one action in a block of its own."])
 def test_answers_without_a_call_that_get_the_same_reply_are_told(reply: str) -> None:
     run = [Step(thought=f"I think {at}.", tool_results=(ToolResult(call_id="", output=reply),)) for at in range(4)]
     same = [Step(thought="", tool_results=one.tool_results) for one in run]
     for steps in (run, same) if "retry" in reply else (same,):
-        text = play(steps, patience=EAGER)[-1].intervention_text
-        assert text is not None
-        assert text.startswith("4 answers without a call have got the same reply (your last step, and 1, 2 and 3 steps")
+        assert last_text(steps).startswith(
+            "4 answers without a call have got the same reply (your last step, and 1, 2 and 3 steps"
+        )

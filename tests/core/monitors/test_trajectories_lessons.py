@@ -23,7 +23,7 @@ UNGATED = [
     for one in LESSONS.values()
 ]  # fmt: skip
 """The lessons without their gates, so that each finding gets the most similar one that it may get."""
-each = pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in STUCK])
+each = pytest.mark.parametrize("name", STUCK)
 
 
 class Recording(LocalEvaluator):

@@ -30,7 +30,7 @@ def test_every_trajectory_has_a_sentence_of_its_own() -> None:
     assert (len(lines), len(FAIR), len(STUCK)) == (92, 65, 27)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in STUCK])
+@pytest.mark.parametrize("name", STUCK)
 def test_trouble_is_plain_within_its_steps(name: str) -> None:
     trouble = STUCK[name]
     assert 0 <= trouble.plain_at < len(trouble.stuck)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.monitors.trajectories import STUCK, Played, Told, play
 
-each = pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in STUCK])
+each = pytest.mark.parametrize("name", STUCK)
 
 
 @cache

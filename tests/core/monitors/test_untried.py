@@ -192,15 +192,11 @@ def test_a_list_is_found_by_its_form(text: str, members: list[str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "In the morning, the man went out, and he saw a dog.",
-        "def f(a, b, c):\n    return a, b, c",
-        "date: 2022-01-01\nid: 17\nrecipient: me",
-        "12\n13\n14",
-        "see [    ]",
-        "Note: yes, no.",
+        "In the morning, the man went out, and he saw a dog.", "def f(a, b, c):\n    return a, b, c",
+        "date: 2022-01-01\nid: 17\nrecipient: me", "12\n13\n14", "see [    ]", "Note: yes, no.",
         "{'ok': true, 'total': 3.5}",
     ],
-)
+)  # fmt: skip
 def test_prose_code_and_numbers_are_no_list(text: str) -> None:
     assert lists(text) == []
 

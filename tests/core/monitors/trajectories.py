@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from reasonblocks import ReasonBlocks
-from reasonblocks.types import JSON, Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult
+from reasonblocks.types import JSON, Step, StepDecision, StepInput, StepOutcome
 from reasonblocks_workbench.traces import RecordedRun, read_runs
+from tests.core.steps import acted
 
 __all__ = [
     "FAIR", "FILES", "STUCK", "Fair", "Played", "Stuck", "Told", "bash", "call", "play", "react", "say",
@@ -73,13 +74,8 @@ def _stuck() -> dict[str, Stuck]:
 
 
 def _divided(run: RecordedRun, stuck_from: int, plain_at: int, failure_types: list[str]) -> Stuck:
-    return Stuck(
-        task=run.task,
-        before=run.steps[:stuck_from],
-        stuck=run.steps[stuck_from:],
-        plain_at=plain_at,
-        types=tuple(failure_types),
-    )
+    before, stuck = run.steps[:stuck_from], run.steps[stuck_from:]
+    return Stuck(task=run.task, before=before, stuck=stuck, plain_at=plain_at, types=tuple(failure_types))
 
 
 FAIR = _fair()
@@ -136,11 +132,7 @@ def react(thought: str, tool: str, argument: str, result: str) -> Step:
 
 def _step(thought: str, tool: str, arguments: JSON, result: JSON, is_error: bool | None) -> Step:
     output = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    return Step(
-        thought=thought,
-        tool_calls=(ToolCall(id="c", name=tool, arguments=arguments),),
-        tool_results=(ToolResult(call_id="c", output=output, name=tool, is_error=is_error),),
-    )
+    return acted(tool, arguments, output, is_error=is_error, thought=thought)
 
 
 def play(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +11,7 @@ from reasonblocks import ReasonBlocks
 from reasonblocks_testing import LoopHarness, Script, Turn, tool_call, tool_result
 from tests.core.otel.recorded import SCRIPT
 from tests.core.otel.world import Memory, emitted, finished, id_of, started, step
-from tests.core.world import client, run
+from tests.core.world import client, printed, run
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -151,6 +148,4 @@ for event in (started(), step(0), step(1, scores={"a": 0.5}), finished()):
     sink.emit(event)
 print(len(memory.spans), len(memory.records))
 """
-    root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
-    assert done.stdout.split() == ["3", "1"]
+    assert printed(program) == "3 1\n"

@@ -31,10 +31,13 @@ def played(*evaluations: Evaluation | None, store: list[ETrace] | None = None, *
 # ------------------------------------------------------------ names, parents, times
 
 
-def test_a_run_is_one_trace_with_a_span_a_step() -> None:
+def test_a_run_is_one_trace_with_a_span_a_step_the_last_of_which_is_final() -> None:
     memory = played()
     assert memory.run.names == ("invoke_agent fixer", ["reasonblocks.step"] * 5)
     assert len({span.context.trace_id for span in memory.spans if span.context}) == 1
+    assert [one.attributes.get("reasonblocks.step.final") for one in memory.run.below] == [None] * 4 + [True]
+    counted = memory.run.attributes
+    assert (counted["reasonblocks.run.steps"], counted["reasonblocks.run.tokens"]) == (4, 661)
 
 
 def test_a_step_lasts_until_the_next_one_and_the_run_until_its_end() -> None:
@@ -109,15 +112,6 @@ def test_the_span_of_a_step_has_the_decision_before_its_call() -> None:
     assert known["openinference.span.kind"] == "CHAIN"
     assert (0 <= known["difficulty"] <= 1, known["fsm.state"], known["overhead_ms"] > 0) == (True, "NORMAL", True)
     assert json.loads(known["metadata"])["step.composite"] == 0.3
-
-
-def test_the_last_step_is_marked_as_final() -> None:
-    assert [one.attributes.get("reasonblocks.step.final") for one in played().run.below] == [None] * 4 + [True]
-
-
-def test_the_run_counts_its_steps_and_their_tokens() -> None:
-    attributes = played().run.attributes
-    assert (attributes["reasonblocks.run.steps"], attributes["reasonblocks.run.tokens"]) == (4, 661)
 
 
 def test_a_routed_call_has_its_state_and_its_model() -> None:
@@ -297,21 +291,17 @@ def texts_in(memory: Memory) -> list[str]:
     return [text for text in TEXTS if any(text in shown for shown in (*spans, *records))]
 
 
-def test_with_content_the_injection_and_the_evaluation_have_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_content_task_injection_and_evaluation_have_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONTENT, "true")
     memory = played(None, STEER)
-    assert injections(memory)[0][1]["reasonblocks.injection.text"] == "Step 1 repeats step 0. Look."
-    said = [dict(one.log_record.attributes or {}).get("gen_ai.evaluation.explanation") for one in memory.records]
-    assert [text for text in said if text] == ["Step 1 repeats step 0. Look."]
-
-
-def test_with_content_the_run_has_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CONTENT, "true")
-    attributes = played().run.attributes
+    attributes = memory.run.attributes
     assert attributes["input.value"] == SCRIPT.task
     assert json.loads(attributes["gen_ai.input.messages"]) == [
         {"role": "user", "parts": [{"type": "text", "content": SCRIPT.task}]}
     ]
+    assert injections(memory)[0][1]["reasonblocks.injection.text"] == "Step 1 repeats step 0. Look."
+    said = [dict(one.log_record.attributes or {}).get("gen_ai.evaluation.explanation") for one in memory.records]
+    assert [text for text in said if text] == ["Step 1 repeats step 0. Look."]
 
 
 def test_a_long_text_keeps_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:

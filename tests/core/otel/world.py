@@ -22,18 +22,9 @@ from reasonblocks.events import Event, RunFinish, RunStart, StepEvent
 from reasonblocks.types import RunInfo
 
 __all__ = [
-    "CONTENT",
-    "Emitted",
-    "Memory",
-    "NoOpLoggerProvider",
-    "NoOpTracerProvider",
-    "ReadableSpan",
-    "emitted",
-    "finished",
-    "id_of",
-    "started",
-    "step",
-]
+    "CONTENT", "Emitted", "Memory", "NoOpLoggerProvider", "NoOpTracerProvider", "ReadableSpan", "emitted", "finished",
+    "id_of", "started", "step",
+]  # fmt: skip
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 

@@ -29,8 +29,18 @@ def fields(**changed: Any) -> Pattern:
     return replace(GOOD, fields={**GOOD.fields, **changed})
 
 
-def test_a_good_pattern_has_none() -> None:
-    assert warnings(GOOD) == warnings(RULE) == ()
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param(GOOD, id="a good lesson"),
+        pytest.param(RULE, id="a good rule"),
+        pytest.param(fields(diagnosis="The mustard is mentioned."), id="words that only contain such a word"),
+        pytest.param(fields(intervention="Print the values.\r\nCompare them."), id="line ends of another system"),
+        pytest.param(Pattern(id="rb-x", tier="e2", off=True), id="what is off"),
+    ],
+)
+def test_a_good_pattern_has_none(pattern: Pattern) -> None:
+    assert warnings(pattern) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,30 +72,15 @@ def test_what_is_wrong_is_named(pattern: Pattern, said: str) -> None:
     assert [line for line in warnings(pattern) if said in line]
 
 
-def test_words_that_only_contain_such_a_word_are_fine() -> None:
-    assert warnings(fields(diagnosis="The mustard is mentioned.")) == ()
-
-
-def test_line_ends_of_another_system_are_fine() -> None:
-    assert warnings(fields(intervention="Print the values.\r\nCompare them.")) == ()
-
-
-def test_what_is_off_is_not_judged() -> None:
-    assert warnings(Pattern(id="rb-x", tier="e2", off=True)) == ()
-
-
 def test_the_same_is_said_once() -> None:
     said = [line for line in warnings(fields(diagnosis="It must. It must.")) if "must" in line]
     assert len(said) == 1
 
 
 def test_rules_that_do_not_fit_together_are_told() -> None:
+    assert standing_bytes([RULE, GOOD]) == ()
     rules = [replace(RULE, id=f"rule-{at}", fields={"instruction": "x" * 1_000}) for at in range(5)]
     assert "the 5 rules of tier e3 take 5,014 bytes together" in standing_bytes(rules)[0]
-
-
-def test_rules_that_fit_are_not() -> None:
-    assert standing_bytes([RULE, GOOD]) == ()
 
 
 @given(some.text(max_size=300), some.text(max_size=300), some.text(max_size=60))

@@ -65,9 +65,7 @@ SEARCHES = (
     st.lists(REQUESTS, min_size=1, max_size=12),
 )
 CHECKED = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from reasonblocks.exceptions import StoreError
 from reasonblocks.types import Pattern
 from tests.core.stores import crash
 from tests.core.stores.world import Numbers, answer, pattern, request
+from tests.core.world import printed
 
 
 @pytest.fixture
@@ -32,6 +32,11 @@ def path(tmp_path: Path) -> Path:
 
 def local(path: Path | None, *patterns: Pattern, **changes: Any) -> LocalStore:
     return LocalStore(path, patterns=patterns, **{"embedder": Numbers(), **changes})
+
+
+def _run(path: Path, statement: str) -> Any:
+    with closing(sqlite3.connect(path)) as db, db:
+        return (db.execute(statement).fetchone() or [None])[0]
 
 
 def test_nothing_is_made_until_something_is_added(path: Path) -> None:
@@ -55,8 +60,7 @@ def test_standing_rules_in_memory_need_neither_numpy_nor_an_embedder() -> None:
         "asked = Retrieve(tier='e3', texts=(), top_k=9, similarity=0, org_id='x', failure_type=None, model='')\n"
         "print([one.pattern.id for one in LocalStore(layer=layer).search(asked)], 'numpy' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[0] == "['a'] False"
+    assert printed(code) == "['a'] False\n"
 
 
 def test_another_process_sees_what_is_added_removed_and_counted(path: Path) -> None:
@@ -157,24 +161,6 @@ def test_a_damaged_file_is_named_with_what_to_do_and_not_touched(path: Path, lef
     with local(path) as store, pytest.raises(StoreError, match=r"patterns\.db: the file is damaged .* move it away"):
         store.search(request())
     assert path.read_bytes() == data
-
-
-def _run(path: Path, statement: str) -> Any:
-    db = sqlite3.connect(path)
-    try:
-        return (db.execute(statement).fetchone() or [None])[0]
-    finally:
-        db.commit()
-        db.close()
-
-
-@pytest.fixture
-def shared() -> Iterator[Path]:
-    """A folder that everybody may look into."""
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-        Path(folder).chmod(0o755)
 
 
 @contextmanager
@@ -346,24 +332,19 @@ def test_no_socket_is_needed(path: Path) -> None:
         "with LocalStore(sys.argv[1]) as store:\n    store.add([Pattern(id='a', tier='e2', exemplars=('one two',))])\n"
         "    print(len(store))"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n"
+    assert printed(code, path) == "1\n"
 
 
 @pytest.mark.parametrize("body", ["{", "[]", '{"id": "a", "tier": "e9"}'])
 def test_a_damaged_row_is_said_with_its_id(path: Path, body: str) -> None:
     local(path, pattern("a")).close()
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE patterns SET body=?", (body,))
-    db.close()
+    _run(path, f"UPDATE patterns SET body='{body}'")
     with pytest.raises(StoreError, match="row 'a'"), LocalStore(path, embedder=Numbers()) as store:
         store.get("a")
 
 
 def test_a_file_that_has_lost_its_own_mark_is_damaged(path: Path) -> None:
     local(path, pattern("a")).close()
-    with sqlite3.connect(path) as db:
-        db.execute("DELETE FROM meta")
-    db.close()
+    _run(path, "DELETE FROM meta")
     with pytest.raises(StoreError, match="is damaged"), LocalStore(path, embedder=Numbers()) as store:
         store.get("a")

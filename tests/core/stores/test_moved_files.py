@@ -21,6 +21,7 @@ from reasonblocks.events import Event, RunFinish
 from reasonblocks.exceptions import ConfigError, StoreError
 from reasonblocks.types import Codebase, Finding, Pattern
 from tests.core.stores.world import Numbers, answer, pattern, request
+from tests.core.world import printed
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows keeps a file that a process has open")
 CODEBASE = Codebase(org_id="acme", codebase_id="shop")
@@ -63,8 +64,7 @@ def replaced(path: Path, *patterns: Pattern) -> None:
 
 def read_by_another_process(path: Path, query: str) -> list[tuple[Any, ...]]:
     code = "import json, sqlite3, sys\nprint(json.dumps(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall()))"
-    done = subprocess.run([sys.executable, "-c", code, path, query], capture_output=True, text=True, check=True)
-    return [tuple(row) for row in json.loads(done.stdout)]
+    return [tuple(row) for row in json.loads(printed(code, path, query))]
 
 
 @deleted

@@ -6,12 +6,9 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
 import sys
-import textwrap
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,17 +17,10 @@ from reasonblocks import QdrantStore
 from reasonblocks.exceptions import ConfigError, ExtraMissing, StoreError, Unavailable
 from reasonblocks.util.memo import Memo
 from tests.core.stores.world import Numbers, answer, pattern, request
+from tests.core.world import printed
 
 pytest.importorskip("qdrant_client")
 pytest.importorskip("qdrant_edge")
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Any]:
-    from tests.core.stores.loopback import Loopback
-
-    with Loopback(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture
@@ -124,8 +114,7 @@ def test_the_library_is_loaded_when_the_store_is_made_and_not_by_a_step() -> Non
         session.begin_step(StepInput())
         print([name for name in {*sys.modules} - before if name.split(".")[0] in ("qdrant_client", "httpx", "ssl")])
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
-    assert done.stdout == "[]\n", done.stderr
+    assert printed(code) == "[]\n"
 
 
 def test_the_client_of_an_event_loop_is_made_in_another_thread(

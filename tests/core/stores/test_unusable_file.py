@@ -6,9 +6,8 @@ import logging
 import os
 import socket
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Thread
 
 import pytest
@@ -24,13 +23,10 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="this system has no such
 
 
 @pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that everybody may look into, for the patterns of a client."""
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        monkeypatch.setenv("REASONBLOCKS_HOME", folder)
-        yield Path(folder)
-        Path(folder).chmod(0o755)
+def home(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for the patterns of a client."""
+    monkeypatch.setenv("REASONBLOCKS_HOME", str(shared))
+    return shared
 
 
 def make_pipe(path: Path) -> None:
@@ -93,10 +89,9 @@ def steered(caplog: pytest.LogCaptureFixture) -> tuple[str, ...]:
             run(session, 3)
             shown.extend(session.step_log[0].pattern_ids)
 
-    with caplog.at_level(logging.WARNING, "reasonblocks"):
-        thread = Thread(target=work, daemon=True)
-        thread.start()
-        thread.join(10)
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(10)
     assert not thread.is_alive()
     return tuple(shown)
 
