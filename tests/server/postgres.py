@@ -68,6 +68,13 @@ class Postgres:
         initdb = [found / "initdb", "-N", "--no-instructions", "-A", "trust", "-U", USER]
         self._run([*initdb, "--locale", "C.UTF-8", "-E", "UTF8", "-D", self._folder / "data"])
 
+    def __enter__(self) -> Postgres:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def start(self) -> None:
         """Start the server, and return when it answers."""
         options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]

@@ -16,6 +16,7 @@ import uvicorn
 
 from reasonblocks_server import Settings, create_app
 from reasonblocks_server.server import Server
+from reasonblocks_server.storage import Storage
 from reasonblocks_server.values import SCOPES, Scope
 
 ORG = "acme"
@@ -40,6 +41,17 @@ class Running:
         """Return a client with a key; close it."""
         sent = {"Authorization": f"Bearer {key or self.key}"}
         return httpx.Client(base_url=self.url, headers=sent, timeout=SECONDS)
+
+
+@contextmanager
+def stored(folder: Path, **options: Any) -> Iterator[Storage]:
+    """Open the database of a data folder without a server."""
+    storage = Storage.open(f"sqlite:///{folder / 'server.db'}", **options)
+    try:
+        storage.migrate()
+        yield storage
+    finally:
+        storage.close()
 
 
 @contextmanager

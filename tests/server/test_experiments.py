@@ -12,15 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonblocks_server.experiments import (
-    Interval,
-    Report,
-    mean_difference,
-    newcombe,
-    report_of,
-    sample_ratio,
-    wilson,
-)
+from reasonblocks_server.experiments import Interval, Report, mean_difference, newcombe, report_of, sample_ratio, wilson
 from reasonblocks_server.values import RunRow
 
 TABLE_II = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from reasonblocks_server.values import Body
 from reasonblocks_workbench.report import RunPage, Tally, page_of_log, run_line
 from reasonblocks_workbench.report.line import spark_of, ticks_of
 from reasonblocks_workbench.traces import RunLog
+from tests.server.running import stored
 from tests.server.storage.model import Event, finish, start, step
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
@@ -74,12 +74,8 @@ def runs(draw: st.DrawFn) -> list[Event]:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
-    opened = Storage.open(f"sqlite:///{Path(tmp_path_factory.mktemp('summary')) / 'server.db'}")
-    try:
-        opened.migrate()
+    with stored(tmp_path_factory.mktemp("summary")) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 def reported(events: list[Event]) -> RunPage:

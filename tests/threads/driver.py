@@ -9,7 +9,9 @@ import itertools
 import json
 import math
 import os
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,10 +36,13 @@ from reasonblocks_threads import (
     Thread,
     ThreadEvent,
     Threads,
+    Work,
 )
+from reasonblocks_threads.engine import Engine
+from reasonblocks_threads.engine._drain import LEASES_S, MOST
 from reasonblocks_threads.ports import Store
 from reasonblocks_threads.stores import open_store
-from reasonblocks_threads.values import Command
+from reasonblocks_threads.values import Command, Problem
 from tests.threads.faults import Faults, FaultyStore, Killed
 from tests.threads.model import Replay
 from tests.threads.statement import Known
@@ -93,6 +98,21 @@ BUILT_IN: Mapping[str, Known] = {
 KNOWN = {**BUILT_IN, **ACTIONS}
 IDEMPOTENT = frozenset({"tidy", "here"})
 DEADLINE_S = 30.0
+MOODS: Mapping[str, Mapping[str, str]] = {
+    "awaiting_inference": {},
+    "awaiting_intent_confirmation": {"intent": "low"},
+    "awaiting_context_confirmation": {"context": "low"},
+    "awaiting_intent_clarification": {"intent": "raise"},
+    "awaiting_context_clarification": {"context": "raise"},
+    "awaiting_action_clarification": {"action": "question"},
+}
+"""What the inferencer answers on the way to a phase."""
+OUTCOMES: Mapping[str, tuple[str, str]] = {
+    "awaiting_review": ("check", "ok"),
+    "awaiting_redirect": ("plain", "fail"),
+    "done": ("plain", "ok"),
+}
+"""The action, and what comes of it, on the way to a phase."""
 
 
 @dataclass
@@ -307,6 +327,9 @@ class Driver:
     def get(self, id: str) -> Thread:
         return self.threads.get(id)
 
+    def phase(self, id: str) -> str:
+        return self.get(id).phase.value
+
     def card(self, id: str) -> Card:
         """Return the open card of a thread."""
         found = [card for card in self.threads.cards(deferred=True, limit=10_000) if card.thread_id == id]
@@ -325,9 +348,26 @@ class Driver:
             self.drain()
             self.clock.advance(31)
 
+    @property
+    def engine(self) -> Engine:
+        return self.threads._engine
+
     def submit(self, command: Command) -> object:
         """Submit a command as a client that makes its own, past the checks of `Threads`."""
-        return self.threads._engine.submit(command)
+        return self.engine.submit(command)
+
+    def claim(self) -> Work:
+        """Lease the most urgent work as another process, which dies or is slow."""
+        with self.store.write() as writing:
+            work = writing.claim(now=self.clock(), lease="theirs", has=self.engine.has, leases=LEASES_S, most=MOST)
+        assert work is not None
+        return work
+
+    def damage(self, sql: str, *values: object) -> None:
+        """Change the file behind the store's back."""
+        assert self.database is not None
+        with closing(sqlite3.connect(self.database)) as db, db:
+            assert db.execute(sql, values).rowcount > 0, sql
 
     def until(self, id: str, phase: str) -> Thread:
         """Do the due works one by one until the thread is in a phase."""
@@ -341,26 +381,45 @@ class Driver:
 
     def reach(self, phase: str) -> Thread:
         """Open a thread and bring it into a phase on the shortest way."""
-        thread = getattr(self, f"_to_{phase}")()
-        assert isinstance(thread, Thread)
+        thread = self._walk_to(phase)
         assert thread.phase is Phase(phase)
         return thread
+
+    def _walk_to(self, phase: str) -> Thread:
+        if phase in MOODS:
+            return self.until(self._begun(**MOODS[phase]).id, phase)
+        if phase in OUTCOMES:
+            return self.until(self.answer(self.reach_consent(*OUTCOMES[phase]).id, "approve").id, phase)
+        match phase:
+            case "inferring_intent" | "inferring_context" | "inferring_action":
+                return self._dying(phase.removeprefix("inferring_"))
+            case "awaiting_confirmation":
+                return self.reach_consent()
+            case "executing":
+                return self.answer(self.reach_consent().id, "approve")
+            case "monitoring":
+                return self.open(children=[self.cause(), self.cause()], parent=self.parent)
+            case "cleaning_up":
+                return self.answer(self.reach("awaiting_intent_confirmation").id, "clean_up")
+            case "done_cleanup_successful" | "done_cleanup_unsuccessful":
+                self.broom.works = phase == "done_cleanup_successful"
+                return self.until(self.reach("cleaning_up").id, phase)
+            case "dismissed":
+                return self.threads.dismiss(self._begun().id, by=MARA)
+            case "handed_off":
+                return self.threads.take_over(self._begun().id, by=MARA, to="mara")
+        return self._begun()
 
     def _begun(self, **mood: str) -> Thread:
         self.mind.mood = mood
         return self.open(policy=Policy(), parent=self.parent)
 
-    def _to_proposed(self) -> Thread:
-        return self._begun()
-
-    def _to_awaiting_inference(self) -> Thread:
-        return self.until(self._begun().id, "awaiting_inference")
-
     def _dying(self, stage: str) -> Thread:
+        """Open a thread whose inference of a stage ends its process."""
         thread = self._begun(**{stage: "die"})
         for _ in range(200):
             self.dies()
-            if self.get(thread.id).phase.value == f"inferring_{stage}":
+            if self.phase(thread.id) == f"inferring_{stage}":
                 return self.get(thread.id)
         raise AssertionError(f"{thread.id} lives")
 
@@ -373,76 +432,12 @@ class Driver:
             return True
         return False
 
-    def _to_inferring_intent(self) -> Thread:
-        return self._dying("intent")
-
-    def _to_inferring_context(self) -> Thread:
-        return self._dying("context")
-
-    def _to_inferring_action(self) -> Thread:
-        return self._dying("action")
-
-    def _to_awaiting_intent_confirmation(self) -> Thread:
-        return self.until(self._begun(intent="low").id, "awaiting_intent_confirmation")
-
-    def _to_awaiting_context_confirmation(self) -> Thread:
-        return self.until(self._begun(context="low").id, "awaiting_context_confirmation")
-
-    def _to_awaiting_intent_clarification(self) -> Thread:
-        return self.until(self._begun(intent="raise").id, "awaiting_intent_clarification")
-
-    def _to_awaiting_context_clarification(self) -> Thread:
-        return self.until(self._begun(context="raise").id, "awaiting_context_clarification")
-
-    def _to_awaiting_action_clarification(self) -> Thread:
-        return self.until(self._begun(action="question").id, "awaiting_action_clarification")
-
-    def _to_awaiting_confirmation(self) -> Thread:
-        return self.reach_consent()
-
     def reach_consent(self, action: str = "plain", how: str = "ok") -> Thread:
         """Open a thread that asks for consent to an action."""
         self.mind.action, self.mind.parameters = action, {"how": how}
         thread = self.until(self._begun().id, "awaiting_confirmation")
         self.mind.action, self.mind.parameters = "plain", {}
         return thread
-
-    def _to_executing(self) -> Thread:
-        return self.answer(self._to_awaiting_confirmation().id, "approve")
-
-    def _after(self, phase: str, action: str = "plain", how: str = "ok") -> Thread:
-        thread = self.answer(self.reach_consent(action, how).id, "approve")
-        return self.until(thread.id, phase)
-
-    def _to_awaiting_review(self) -> Thread:
-        return self._after("awaiting_review", "check")
-
-    def _to_awaiting_redirect(self) -> Thread:
-        return self._after("awaiting_redirect", "plain", "fail")
-
-    def _to_monitoring(self) -> Thread:
-        return self.open(children=[self.cause(), self.cause()], parent=self.parent)
-
-    def _to_cleaning_up(self) -> Thread:
-        return self.answer(self._to_awaiting_intent_confirmation().id, "clean_up")
-
-    def _to_done_cleanup_unsuccessful(self) -> Thread:
-        self.broom.works = False
-        return self.until(self._to_cleaning_up().id, "done_cleanup_unsuccessful")
-
-    def _to_done(self) -> Thread:
-        return self._after("done")
-
-    def _to_dismissed(self) -> Thread:
-        self.threads.dismiss(thread := self._to_proposed().id, by=MARA)
-        return self.get(thread)
-
-    def _to_handed_off(self) -> Thread:
-        return self.threads.take_over(self._to_proposed().id, by=MARA, to="mara")
-
-    def _to_done_cleanup_successful(self) -> Thread:
-        self.broom.works = True
-        return self.until(self._to_cleaning_up().id, "done_cleanup_successful")
 
     # --- what the log says
 
@@ -471,3 +466,16 @@ def plain_policy(policy: Policy) -> dict[str, Any]:
     """Return a policy as plain JSON."""
     found: dict[str, Any] = json.loads(json.dumps(asdict(policy), default=sorted))
     return found
+
+
+def problem_of(thread: Thread) -> Problem:
+    """Return why a thread asks."""
+    assert thread.problem is not None
+    return thread.problem
+
+
+def report_of(thread: Thread) -> Report:
+    """Return what came of the execution of a thread."""
+    assert thread.execution is not None
+    assert thread.execution.report is not None
+    return thread.execution.report

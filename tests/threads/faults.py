@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from reasonblocks_threads import StoreUnavailable
 from reasonblocks_threads.ports import Reading, Store, Writing
 from reasonblocks_threads.values import Letter
 
@@ -90,3 +91,17 @@ class FaultyStore:
 
     def close(self) -> None:
         self.store.close()
+
+
+class Locked(FaultyStore):
+    """A store whose next `locked` writes are refused, because others hold its lock."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, Faults())
+        self.locked = 0
+
+    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> AbstractContextManager[Writing]:
+        if self.locked:
+            self.locked -= 1
+            raise StoreUnavailable("database is locked")
+        return super().write(thread_ids, durable=durable)

@@ -40,28 +40,16 @@ LATE = f"{WALKS}::test_a_result_that_comes_after_the_end_is_a_late_report"
 MUTANTS: Mapping[str, Mutant] = {
     "works are not written": Mutant("entry.py", "        works=works,\n", "        works=(),\n", f"{END}[W2]"),
     "works are not cancelled": Mutant(
-        "entry.py",
-        "cancel=() if before is None else _cancelled(events),",
-        "cancel=(),",
-        f"{END}[W30]",
+        "entry.py", "cancel=() if before is None else _cancelled(events),", "cancel=(),", f"{END}[W30]"
     ),
     "a card is not withdrawn": Mutant(
-        "entry.py",
-        "withdraw_card=before is not None and before.phase.waits,",
-        "withdraw_card=False,",
-        f"{END}[W10]",
+        "entry.py", "withdraw_card=before is not None and before.phase.waits,", "withdraw_card=False,", f"{END}[W10]"
     ),
     "an answer may name a closed card": Mutant(
-        "engine/submit.py",
-        "if now is None or now.id != card:",
-        "if False:",
-        f"{END}[W29]",
+        "engine/submit.py", "if now is None or now.id != card:", "if False:", f"{END}[W29]"
     ),
     "a lost lease does not matter": Mutant(
-        "engine/submit.py",
-        "if found is None or found.lease != lease:",
-        "if False:",
-        LATE,
+        "engine/submit.py", "if found is None or found.lease != lease:", "if False:", LATE
     ),
     "the cascade ends after one level": Mutant(
         "entry.py",
@@ -70,10 +58,7 @@ MUTANTS: Mapping[str, Mutant] = {
         f"{DEFECTS}::test_d09_the_end_of_a_thread_reaches_all_levels_below",
     ),
     "the parent does not hear of its child's end": Mutant(
-        "entry.py",
-        "up, down = thread.parent is not None,",
-        "up, down = False,",
-        f"{END}[W25]",
+        "entry.py", "up, down = thread.parent is not None,", "up, down = False,", f"{END}[W25]"
     ),
     "an unknown execution is repeated": Mutant(
         "handlers/_execute.py",
@@ -81,11 +66,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "if False:",
         f"{WALKS}::test_what_may_have_acted_is_not_repeated",
         also=(
-            (
-                "entry.py",
-                '"attempts": IDEMPOTENT_ATTEMPTS if idempotent else 1,',
-                '"attempts": IDEMPOTENT_ATTEMPTS,',
-            ),
+            ("entry.py", '"attempts": IDEMPOTENT_ATTEMPTS if idempotent else 1,', '"attempts": IDEMPOTENT_ATTEMPTS,'),
         ),
     ),
     "the head is skipped": Mutant(
@@ -131,10 +112,7 @@ MUTANTS: Mapping[str, Mutant] = {
         f"{CELLS}[dismissed]",
     ),
     "a late job brings its thread back": Mutant(
-        "engine/_engine.py",
-        "            if work.kind in LATE:\n",
-        "            if False:\n",
-        LATE,
+        "engine/_engine.py", "            if work.kind in LATE:\n", "            if False:\n", LATE
     ),
     "a redirect asks for the present stage": Mutant(
         "decide/_person.py",
@@ -163,10 +141,7 @@ MUTANTS: Mapping[str, Mutant] = {
         "test_statement.py::test_under_the_loosest_policy_only_an_action_that_says_auto_passes[plain]",
     ),
     "a parent ends with its first child": Mutant(
-        "decide/_system.py",
-        "    if all(known.values()):\n",
-        "    if any(known.values()):\n",
-        f"{END}[W25]",
+        "decide/_system.py", "    if all(known.values()):\n", "    if any(known.values()):\n", f"{END}[W25]"
     ),
     "a refused budget is not judged": Mutant(
         "rules.py",

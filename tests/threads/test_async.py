@@ -25,7 +25,6 @@ from reasonblocks_threads import (
 )
 from reasonblocks_threads.ports import Reading
 from reasonblocks_threads.stores import SqliteStore
-from tests.threads.driver import Driver
 
 MARA = Actor.person("mara")
 SECONDS = 20.0
@@ -129,16 +128,6 @@ def test_wait_returns_with_what_another_task_does() -> None:
         await threads.close()
 
     asyncio.run(wait())
-
-
-def test_wait_returns_once_the_action_has_ended_although_its_review_is_open() -> None:
-    async def wait() -> Phase:
-        with Driver() as driver:
-            thread = driver.reach("awaiting_review")
-            threads = AsyncThreads(driver.store)
-            return (await asyncio.wait_for(threads.wait(thread.id, 1e6), SECONDS)).phase
-
-    assert asyncio.run(wait()) is Phase.AWAITING_REVIEW
 
 
 def test_a_worker_serves_an_event_loop() -> None:

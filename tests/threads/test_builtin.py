@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from reasonblocks_threads import (
     END_TO_END,
-    Actor,
     Ask,
     Cause,
     Evidence,
@@ -24,13 +23,13 @@ from reasonblocks_threads import (
     Threads,
 )
 from reasonblocks_threads._inferencers import TROUBLES
-from reasonblocks_threads.builtin import BUILT_IN, GUIDANCE_CHARS, LETTER_S
+from reasonblocks_threads.builtin import GUIDANCE_CHARS
 from reasonblocks_threads.handlers import settle_letter
 from reasonblocks_threads.ports import Offered
 from reasonblocks_threads.values import Fact, Problem
-from tests.threads.driver import MARA, Clock
+from tests.threads.driver import MARA, problem_of, report_of
+from tests.threads.world import AGENT, World
 
-AGENT = Actor.agent("agent")
 RUN = "run-1"
 GUIDANCE = Offered(name="inject_guidance", purpose="", schema={})
 STALLED = Ask(
@@ -47,28 +46,19 @@ STALLED = Ask(
 )
 
 
-class World:
-    """Threads in memory, with a clock by hand."""
+class Letters(World):
+    """Threads with the built-in actions alone, and the letters of a run."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
-        self.threads = Threads(None, policy=END_TO_END, clock=self.clock)
+        super().__init__(policy=END_TO_END)
         self.engine = self.threads._engine
 
-    def proposed(self, action: str, parameters: dict[str, Any], *, run: Any = "live", **given: Any) -> Thread:
+    def proposed(self, action: str, parameters: dict[str, Any]) -> Thread:
         cause = Cause(kind="proposal", key=f"{action} {parameters}", title=f"Shall we {action}?", run_id=RUN)
-        offered = Proposal.of_action(action, parameters, confidence=0.9)
-        thread = self.threads.open(cause, proposals=[offered], run=run, by=AGENT, **given)
-        self.threads.drain()
-        return self.threads.get(thread.id)
+        return self.opened(cause, proposals=[Proposal.of_action(action, parameters, confidence=0.9)], run="live")
 
-    def approved(self, action: str, parameters: dict[str, Any], **given: Any) -> Thread:
-        thread = self.proposed(action, parameters, **given)
-        assert thread.phase.value == "awaiting_confirmation"
-        (card,) = [card for card in self.threads.cards() if card.thread_id == thread.id]
-        self.threads.answer(card, "approve", by=MARA)
-        self.threads.drain()
-        return self.threads.get(thread.id)
+    def approved(self, action: str, parameters: dict[str, Any]) -> Thread:
+        return self.answered(self.proposed(action, parameters), "approve")
 
     def letters(self) -> list[Letter]:
         with self.engine.store.read() as reading:
@@ -80,13 +70,10 @@ class World:
         assert found is not None
         return found.state
 
-    def kinds(self, thread: Thread) -> list[str]:
-        return [event.kind for event in self.threads.log(thread.id)]
-
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World()
+def world() -> Iterator[Letters]:
+    made = Letters()
     yield made
     made.threads.close()
 
@@ -94,11 +81,7 @@ def world() -> Iterator[World]:
 # --- the actions
 
 
-def test_only_an_acknowledgement_may_run_without_a_person() -> None:
-    assert {action.name for action in BUILT_IN if action.auto} == {"acknowledge"}
-
-
-def test_an_acknowledgement_ends_the_matter_under_a_policy_that_asks_nobody(world: World) -> None:
+def test_an_acknowledgement_ends_the_matter_under_a_policy_that_asks_nobody(world: Letters) -> None:
     assert world.proposed("acknowledge", {"note": "known since May"}).phase.value == "done"
 
 
@@ -111,34 +94,29 @@ def test_an_acknowledgement_ends_the_matter_under_a_policy_that_asks_nobody(worl
     ],
 )
 def test_an_action_that_reaches_others_needs_a_person_under_every_policy(
-    world: World, action: str, parameters: dict[str, Any]
+    world: Letters, action: str, parameters: dict[str, Any]
 ) -> None:
     thread = world.proposed(action, parameters)
     assert thread.phase.value == "awaiting_confirmation"
-    (card,) = world.threads.cards()
-    assert "auto" in {failed.gate for failed in card.why_asking}
+    assert "auto" in {failed.gate for failed in world.card(thread).why_asking}
 
 
-def test_a_process_that_dies_before_it_wrote_a_letter_holds_it_up_for_half_a_minute(world: World) -> None:
+def test_a_process_that_dies_before_it_wrote_a_letter_holds_it_up_for_half_a_minute(world: Letters) -> None:
     thread = world.proposed("inject_guidance", {"text": "Read the log first."})
-    (card,) = world.threads.cards()
-    world.threads.answer(card, "approve", by=MARA)
+    world.threads.answer(world.card(thread), "approve", by=MARA)
     with world.engine.store.write() as writing:
         assert writing.claim(now=world.clock(), lease="dead", has=world.engine.has, leases={}, most={})
-    world.clock.advance(31)
-    world.threads.drain()
+    world.later(31)
     assert [letter.thread_id for letter in world.letters()] == [thread.id]
 
 
-def test_a_hand_off_ends_the_thread_with_whom_it_went_to(world: World) -> None:
+def test_a_hand_off_ends_the_thread_with_whom_it_went_to(world: Letters) -> None:
     thread = world.approved("hand_off", {"to": "the web team", "reason": "their service"})
     assert thread.phase.value == "handed_off"
-    assert thread.execution is not None
-    assert thread.execution.report is not None
-    assert thread.execution.report.to == "the web team"
+    assert report_of(thread).to == "the web team"
 
 
-def test_a_decomposition_opens_its_parts_and_ends_with_them(world: World) -> None:
+def test_a_decomposition_opens_its_parts_and_ends_with_them(world: Letters) -> None:
     parts = [{"key": "a", "title": "The first part"}, {"key": "b", "title": "The second part"}]
     thread = world.approved("decompose", {"children": parts})
     assert thread.phase.value == "monitoring"
@@ -151,7 +129,7 @@ def test_a_decomposition_opens_its_parts_and_ends_with_them(world: World) -> Non
     assert world.threads.get(thread.id).phase.value == "done"
 
 
-def test_two_matters_may_be_split_into_parts_of_the_same_names(world: World) -> None:
+def test_two_matters_may_be_split_into_parts_of_the_same_names(world: Letters) -> None:
     part = {"key": "a", "title": "A"}
     first = world.approved("decompose", {"children": [part]})
     second = world.approved("decompose", {"children": [part], "rule": "alternatives"})
@@ -160,7 +138,7 @@ def test_two_matters_may_be_split_into_parts_of_the_same_names(world: World) -> 
     assert second.rule == "alternatives"
 
 
-def test_parts_of_one_key_are_no_decomposition(world: World) -> None:
+def test_parts_of_one_key_are_no_decomposition(world: Letters) -> None:
     thread = world.proposed("decompose", {"children": [{"key": "a", "title": "A"}, {"key": "a", "title": "B"}]})
     assert thread.phase.value == "awaiting_action_clarification"
 
@@ -168,7 +146,7 @@ def test_parts_of_one_key_are_no_decomposition(world: World) -> None:
 # --- letters
 
 
-def test_guidance_waits_for_its_run_and_the_execution_ends_when_a_call_carried_it(world: World) -> None:
+def test_guidance_waits_for_its_run_and_the_execution_ends_when_a_call_carried_it(world: Letters) -> None:
     thread = world.approved("inject_guidance", {"text": "Read the log first.", "run_id": "another run"})
     assert thread.phase.value == "executing"
     (letter,) = world.letters()
@@ -181,57 +159,26 @@ def test_guidance_waits_for_its_run_and_the_execution_ends_when_a_call_carried_i
     assert world.threads.get(thread.id) == done
 
 
-def test_guidance_that_no_call_carried_asks_a_person_and_claims_nothing(world: World) -> None:
-    thread = world.approved("inject_guidance", {"text": "Read the log first."})
-    (letter,) = world.letters()
-    assert settle_letter(world.engine, letter.id, False, "10 calls returned without it")
-    after = world.threads.get(thread.id)
-    assert after.phase.value == "awaiting_redirect"
-    assert after.problem is not None
-    assert after.problem.code == "not_carried"
-    assert "the model may have read it" in after.problem.text
-    assert world.state(letter) == "withdrawn"
-
-
-def test_guidance_to_a_run_that_has_ended_is_not_sent(world: World) -> None:
+def test_guidance_to_a_run_that_has_ended_is_not_sent(world: Letters) -> None:
     thread = world.proposed("inject_guidance", {"text": "Read the log first."})
     world.threads.add_evidence(thread.id, by=AGENT, run="ended")
-    (card,) = world.threads.cards()
-    world.threads.answer(card, "approve", by=MARA)
-    world.threads.drain()
-    after = world.threads.get(thread.id)
+    after = world.answered(thread, "approve")
     assert after.phase.value == "awaiting_redirect"
-    assert after.problem is not None
-    assert after.problem.code == "precondition"
-    assert "has ended" in after.problem.text
+    assert problem_of(after).code == "precondition"
+    assert "has ended" in problem_of(after).text
     assert world.letters() == []
 
 
-def test_silence_of_the_run_ends_the_guidance(world: World) -> None:
-    thread = world.approved("inject_guidance", {"text": "Read the log first."})
-    world.clock.advance(LETTER_S - 1)
-    world.threads.drain()
-    assert world.threads.get(thread.id).phase.value == "executing"
-    world.clock.advance(120)
-    world.threads.drain()
-    after = world.threads.get(thread.id)
-    assert after.phase.value == "awaiting_redirect"
-    assert after.problem is not None
-    assert after.problem.code == "not_carried"
-    assert world.letters() == []
-
-
-def test_a_cancelled_guidance_is_withdrawn(world: World) -> None:
+def test_a_cancelled_guidance_is_withdrawn(world: Letters) -> None:
     thread = world.approved("inject_guidance", {"text": "Read the log first."})
     world.threads.cancel(thread.id, by=MARA)
     after = world.threads.get(thread.id)
     assert after.phase.value == "awaiting_redirect"
-    assert after.problem is not None
-    assert after.problem.code == "cancelled"
+    assert problem_of(after).code == "cancelled"
     assert world.letters() == []
 
 
-def test_a_letter_told_after_its_end_is_noted_and_moves_nothing(world: World) -> None:
+def test_a_letter_told_after_its_end_is_noted_and_moves_nothing(world: Letters) -> None:
     thread = world.approved("inject_guidance", {"text": "Read the log first."})
     (letter,) = world.letters()
     settle_letter(world.engine, letter.id, False)
@@ -242,23 +189,15 @@ def test_a_letter_told_after_its_end_is_noted_and_moves_nothing(world: World) ->
     assert world.state(letter) == "told"
 
 
-def test_the_letter_of_a_closed_child_is_withdrawn(world: World) -> None:
-    parent = world.threads.open(
-        Cause(kind="plan", key="plan", title="A plan"),
-        children=[Cause(kind="proposal", key="part", title="A part", run_id=RUN)],
-        by=AGENT,
-    )
-    (child,) = parent.children
-    world.threads.drain()
-    (card,) = world.threads.cards()
-    world.threads.answer(card, "provide", action="inject_guidance", parameters={"text": "Stop."}, by=MARA)
-    (card,) = world.threads.cards()
-    world.threads.answer(card, "approve", by=MARA)
-    world.threads.drain()
+def test_the_letter_of_a_closed_child_is_withdrawn(world: Letters) -> None:
+    part = Cause(kind="proposal", key="part", title="A part", run_id=RUN)
+    parent = world.opened(Cause(kind="plan", key="plan", title="A plan"), children=[part])
+    child = world.threads.get(parent.children[0].id)
+    world.answered(child, "provide", action="inject_guidance", parameters={"text": "Stop."})
+    world.answered(child, "approve")
     assert len(world.letters()) == 1
     world.threads.dismiss(parent.id, by=MARA)
-    world.threads.drain()
-    assert world.threads.get(child.id).phase.value == "dismissed"
+    assert world.drained(child).phase.value == "dismissed"
     assert world.letters() == []
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from reasonblocks_threads import Card, Cause, Phase, Policy, Proposal, Refused, Stage, Trigger
-from reasonblocks_threads.cards import ANSWERS, MANY_REDIRECTS, answers_of, card_of, trigger_of
+from reasonblocks_threads.cards import MANY_REDIRECTS, card_of, trigger_of
 from reasonblocks_threads.catalogue import Catalogue
-from reasonblocks_threads.phases import HUMAN, Addition
+from reasonblocks_threads.phases import Addition
 from reasonblocks_threads.policy import GateResult, judge
 from reasonblocks_threads.render import render_text
 from reasonblocks_threads.rules import Rules
-from reasonblocks_threads.table import possible
 from tests.threads.driver import Driver
 
 WAITING = [phase for phase in Phase if phase.waits]
@@ -31,44 +30,12 @@ OFFERED: Mapping[str, str] = {
 }
 
 
-@pytest.fixture
-def driver() -> Iterator[Driver]:
-    with Driver() as driver:
-        yield driver
-
-
 def names(card: Card) -> list[str]:
     return [answer.name for answer in card.answers]
 
 
 def rules_of(catalogue: Catalogue) -> Rules:
     return Rules(catalogue=catalogue, installation=Policy())
-
-
-def test_each_kind_of_card_has_the_answers_of_the_contract() -> None:
-    found = {kind: {name: trigger.value for name, trigger in row.items()} for kind, row in ANSWERS.items()}
-    assert found == {
-        "confirmation": {"accept": "confirmed", "edit": "edited", "redirect": "redirected"},
-        "clarification": {"provide": "provided", "skip": "dismissed_by_user"},
-        "consent": {"approve": "execute", "edit": "edited", "reject": "rejected"},
-        "review": {"done": "review_accepted", "redirect": "redirected", "drop": "dismissed_by_user"},
-        "redirect": {"provide": "provided", "skip": "dismissed_by_user"},
-        "cleanup_failure": {"retry": "retry_cleanup", "accept_failure": "accept_cleanup_failure"},
-    }
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_answers_and_human_cells_cover_each_other(phase: Phase) -> None:
-    triggers = list(answers_of(phase).values())
-    assert len(triggers) == len({*triggers})
-    if phase.waits:
-        assert {*triggers} == {*possible(phase)} & HUMAN | {Addition.DEFER}
-    else:
-        assert triggers == []
-
-
-def test_every_human_trigger_is_the_answer_of_some_card() -> None:
-    assert {trigger for phase in WAITING for trigger in answers_of(phase).values()} == {*HUMAN, Addition.DEFER}
 
 
 @pytest.mark.parametrize("phase", WAITING)
@@ -85,21 +52,6 @@ def test_every_wait_phase_has_a_card_that_can_be_shown_and_answered(phase: Phase
         assert isinstance(trigger_of(card, answer.name), Trigger | Addition)
     assert card.expires_at is not None
     assert card.expires_at > card.opened_at
-
-
-@pytest.mark.parametrize("phase", [phase for phase in Phase if not phase.waits and phase not in (
-    Phase.INFERRING_INTENT, Phase.INFERRING_CONTEXT, Phase.INFERRING_ACTION)])  # fmt: skip
-def test_no_other_phase_has_a_card(phase: Phase, driver: Driver) -> None:
-    thread = driver.reach(phase.value)
-    assert card_of(thread, rules_of(Catalogue()), at=0.0, expires_at=None) is None
-    assert thread.id not in {card.thread_id for card in driver.threads.cards(deferred=True)}
-
-
-def test_an_answer_that_the_card_does_not_offer_is_refused(driver: Driver) -> None:
-    card = driver.card(driver.reach("awaiting_confirmation").id)
-    for answer in ("accept", "done", "", "execute"):
-        with pytest.raises(Refused, match="offers: approve, edit, reject"):
-            trigger_of(card, answer)
 
 
 def test_a_consent_card_shows_the_action_as_it_would_run(driver: Driver) -> None:

@@ -280,12 +280,6 @@ def test_parameters_that_are_nested_without_end_are_a_sentence() -> None:
     assert "nested too deeply" in refused(catalogue, deep, "tree")
 
 
-def test_a_model_that_contains_itself_has_its_own_names() -> None:
-    catalogue = Catalogue.of([Action("tree", Tree, done)])
-    assert bound(catalogue, {"name": "a", "below": [{"name": "b"}]}, "tree").checked
-    assert "no parameter" in refused(catalogue, {"title": "a"}, "tree")
-
-
 def test_a_model_that_contains_itself_is_described_by_any_pydantic(monkeypatch: pytest.MonkeyPatch) -> None:
     ref, definitions = {"$ref": "#/$defs/Tree"}, Tree.model_json_schema()["$defs"]
     described = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from reasonblocks_threads import Budget, Phase, Policy, Thread, Threads, Trigger
@@ -13,12 +11,6 @@ from tests.threads.checks import check
 from tests.threads.driver import MARA, Driver
 from tests.threads.statement import CARDS, CELLS, EARLIEST, HUMAN, PHASES, TERMINAL, answers
 from tests.threads.walks import ANSWERS
-
-
-@pytest.fixture
-def driver() -> Iterator[Driver]:
-    with Driver() as driver:
-        yield driver
 
 
 @pytest.mark.parametrize(("phase", "trigger"), CELLS, ids=map(" ".join, CELLS))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonblocks_threads import codec
@@ -121,6 +121,7 @@ def test_a_head_comes_back_from_its_json(thread: Thread) -> None:
     assert codec.head_of(codec.head_json(thread)) == thread
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(thread=THREAD, approved=APPROVAL, execution=EXECUTION)
 def test_a_head_has_parameters_that_run_as_approved_only_once(
     thread: Thread, approved: Approval, execution: Execution

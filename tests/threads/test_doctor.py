@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reasonblocks_threads import Finding, Phase, ReadOnly, Thread
+from reasonblocks_threads.codec import head_json
 from reasonblocks_threads.engine.doctor import Doctor
 from reasonblocks_threads.phases import CATEGORIES
 from reasonblocks_threads.values import NewWork
@@ -19,22 +18,10 @@ from tests.threads.driver import MARA, Driver
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "threads.db"
-
-
-@pytest.fixture
-def driver(file: Path) -> Iterator[Driver]:
-    with Driver(file) as driver:
+def driver(tmp_path: Path) -> Iterator[Driver]:
+    """Threads in a file, which a test damages."""
+    with Driver(tmp_path / "threads.db") as driver:
         yield driver
-
-
-def damage(driver: Driver, sql: str, *values: object) -> None:
-    """Change the file behind the store's back."""
-    assert driver.database is not None
-    with closing(sqlite3.connect(driver.database)) as db, db:
-        changed = db.execute(sql, values).rowcount
-    assert changed > 0, sql
 
 
 def kinds(findings: tuple[Finding, ...]) -> list[tuple[str, bool]]:
@@ -64,7 +51,7 @@ def test_every_phase_is_well(phase: Phase) -> None:
 @pytest.mark.parametrize("phase", ["proposed", "awaiting_inference", "inferring_intent", "executing", "cleaning_up"])
 def test_a_missing_work_is_added(driver: Driver, phase: str) -> None:
     thread = driver.reach(phase)
-    damage(driver, "DELETE FROM work WHERE thread_id = ? AND kind <> 'timeout'", thread.id)
+    driver.damage("DELETE FROM work WHERE thread_id = ? AND kind <> 'timeout'", thread.id)
     checked(driver, thread, "work_missing")
     driver.mind.mood = {}
     driver.drain()
@@ -74,7 +61,7 @@ def test_a_missing_work_is_added(driver: Driver, phase: str) -> None:
 @pytest.mark.parametrize("phase", ["proposed", "awaiting_inference", "awaiting_confirmation", "awaiting_review"])
 def test_a_missing_timer_is_added(driver: Driver, phase: str) -> None:
     thread = driver.reach(phase)
-    damage(driver, "DELETE FROM work WHERE thread_id = ? AND kind = 'timeout'", thread.id)
+    driver.damage("DELETE FROM work WHERE thread_id = ? AND kind = 'timeout'", thread.id)
     checked(driver, thread, "timer_missing")
 
 
@@ -82,7 +69,7 @@ def test_a_lost_timer_of_a_deferred_card_comes_after_it(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
     until = driver.clock() + 30 * 86_400
     driver.answer(thread.id, "later", until=until)
-    damage(driver, "DELETE FROM work WHERE thread_id = ? AND kind = 'timeout'", thread.id)
+    driver.damage("DELETE FROM work WHERE thread_id = ? AND kind = 'timeout'", thread.id)
     checked(driver, thread, "timer_missing")
     driver.clock.advance(29 * 86_400)
     driver.drain()
@@ -95,8 +82,8 @@ def test_a_lost_timer_of_a_deferred_card_comes_after_it(driver: Driver) -> None:
 def test_a_missing_card_is_shown_again(driver: Driver, phase: str) -> None:
     thread = driver.reach(phase)
     card = driver.card(thread.id)
-    damage(driver, "DELETE FROM card WHERE thread_id = ?", thread.id)
-    damage(driver, "UPDATE thread SET card = NULL WHERE id = ?", thread.id)
+    driver.damage("DELETE FROM card WHERE thread_id = ?", thread.id)
+    driver.damage("UPDATE thread SET card = NULL WHERE id = ?", thread.id)
     checked(driver, thread, "card_missing")
     again = driver.card(thread.id)
     assert (again.id, again.answers, again.proposal) == (card.id, card.answers, card.proposal)
@@ -105,11 +92,8 @@ def test_a_missing_card_is_shown_again(driver: Driver, phase: str) -> None:
 
 def test_a_lease_that_is_over_is_free_again(driver: Driver) -> None:
     thread = driver.reach("proposed")
-    with driver.store.write() as writing:
-        assert writing.claim(
-            now=driver.clock(), lease="a dead process", has={""}, leases={"begin": 30}, most={"begin": 8}
-        )
-    doctor = Doctor(driver.threads._engine)
+    driver.claim()
+    doctor = Doctor(driver.engine)
     assert doctor.visit(repair=False) == ()
     driver.clock.advance(31)
     assert kinds(doctor.visit(repair=False, whole=False)) == [("lease_over", False)]
@@ -122,7 +106,7 @@ def test_a_parent_hears_of_children_that_have_ended(driver: Driver) -> None:
     parent = driver.reach("monitoring")
     for child in parent.children:
         driver.threads.dismiss(child.id, by=MARA)
-    damage(driver, "DELETE FROM work WHERE kind = 'cascade_up'")
+    driver.damage("DELETE FROM work WHERE kind = 'cascade_up'")
     assert kinds(driver.threads.doctor()) == [("parent_waits", False)] * 2
     assert kinds(driver.threads.doctor(repair=True)) == [("parent_waits", True)] * 2
     assert driver.threads.doctor() == ()
@@ -133,7 +117,7 @@ def test_a_parent_hears_of_children_that_have_ended(driver: Driver) -> None:
 def test_the_children_of_an_ended_parent_are_closed(driver: Driver) -> None:
     parent = driver.reach("monitoring")
     driver.threads.dismiss(parent.id, by=MARA)
-    damage(driver, "DELETE FROM work WHERE kind = 'cascade_down'")
+    driver.damage("DELETE FROM work WHERE kind = 'cascade_down'")
     assert kinds(driver.threads.doctor()) == [("child_lives", False)]
     assert kinds(driver.threads.doctor(repair=True)) == [("child_lives", True)]
     driver.drain()
@@ -152,7 +136,7 @@ def test_the_card_of_an_ended_thread_is_withdrawn(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
     card = driver.card(thread.id)
     driver.threads.dismiss(thread.id, by=MARA)
-    damage(driver, "UPDATE card SET state = 'open' WHERE id = ?", card.id)
+    driver.damage("UPDATE card SET state = 'open' WHERE id = ?", card.id)
     assert kinds(driver.threads.doctor(repair=True)) == [("leftover", True)]
     assert driver.threads.cards() == ()
 
@@ -160,7 +144,7 @@ def test_the_card_of_an_ended_thread_is_withdrawn(driver: Driver) -> None:
 def test_a_card_that_the_log_does_not_have_gives_way_to_the_right_one(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
     right = driver.card(thread.id)
-    damage(driver, "UPDATE card SET id = 'stray', body = replace(body, ?, 'stray') WHERE id = ?", right.id, right.id)
+    driver.damage("UPDATE card SET id = 'stray', body = replace(body, ?, 'stray') WHERE id = ?", right.id, right.id)
     checked(driver, thread, "leftover")
     assert (driver.card(thread.id).id, driver.card(thread.id).hash) == (right.id, right.hash)
 
@@ -168,32 +152,25 @@ def test_a_card_that_the_log_does_not_have_gives_way_to_the_right_one(driver: Dr
 def test_a_card_outside_the_wait_phases_is_withdrawn(driver: Driver) -> None:
     asked, thread = driver.reach("awaiting_confirmation"), driver.reach("awaiting_inference")
     body = "replace(body, card.thread_id, ?)"
-    damage(
-        driver,
+    driver.damage(
         f"INSERT INTO card SELECT 'stray', org_id, ?, run_id, opened_at, NULL, 'open', NULL, NULL, {body} FROM card "
         "WHERE thread_id = ? AND state = 'open'",
         thread.id, thread.id, asked.id,
     )  # fmt: skip
-    damage(driver, "UPDATE thread SET card = 'stray' WHERE id = ?", thread.id)
+    driver.damage("UPDATE thread SET card = 'stray' WHERE id = ?", thread.id)
     checked(driver, thread, "leftover")
     (listed,) = [each for each in driver.threads.list() if each.id == thread.id]
     assert listed.card is None
 
 
-def heads(change: Callable[[dict[str, object]], None]) -> Callable[[Driver, str], None]:
-    def spoil(driver: Driver, id: str) -> None:
-        assert driver.database is not None
-        with closing(sqlite3.connect(driver.database)) as db, db:
-            head = json.loads(db.execute("SELECT head FROM thread WHERE id = ?", (id,)).fetchone()[0])
-            change(head)
-            db.execute("UPDATE thread SET head = ? WHERE id = ?", (json.dumps(head), id))
-
-    return spoil
+def spoil_head(driver: Driver, thread: Thread, **changes: object) -> None:
+    head = {**json.loads(head_json(thread)), **changes}
+    driver.damage("UPDATE thread SET head = ? WHERE id = ?", json.dumps(head), thread.id)
 
 
 def test_a_head_that_differs_is_read_only_until_it_is_folded_anew(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    heads(lambda head: head.update(reason="nobody wrote this"))(driver, thread.id)
+    spoil_head(driver, thread, reason="nobody wrote this")
     assert kinds(driver.threads.doctor()) == [("head_differs", False)]
     with pytest.raises(ReadOnly, match="doctor"):
         driver.answer(thread.id, "approve")
@@ -204,7 +181,7 @@ def test_a_head_that_differs_is_read_only_until_it_is_folded_anew(driver: Driver
 
 def test_a_head_of_another_fold_version_is_folded_anew(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    heads(lambda head: head.update(fold=999, reason="of another version"))(driver, thread.id)
+    spoil_head(driver, thread, fold=999, reason="of another version")
     assert driver.get(thread.id) == thread
     driver.answer(thread.id, "approve")
     assert driver.threads.doctor() == ()
@@ -212,10 +189,10 @@ def test_a_head_of_another_fold_version_is_folded_anew(driver: Driver) -> None:
 
 def test_a_visit_of_a_worker_folds_only_what_has_changed(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    doctor = Doctor(driver.threads._engine)
+    doctor = Doctor(driver.engine)
     assert doctor.visit(repair=True, whole=False) == ()
-    heads(lambda head: head.update(reason="nobody wrote this"))(driver, thread.id)
+    spoil_head(driver, thread, reason="nobody wrote this")
     assert doctor.visit(repair=True, whole=False) == ()
-    damage(driver, "DELETE FROM work WHERE thread_id = ? AND kind = 'timeout'", thread.id)
+    driver.damage("DELETE FROM work WHERE thread_id = ? AND kind = 'timeout'", thread.id)
     found = doctor.visit(repair=True, whole=False)
     assert {finding.kind for finding in found} == {"head_differs", "timer_missing"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from pydantic import BaseModel
 from reasonblocks_threads import (
     Action,
     Actor,
-    Card,
     Cause,
     Execution,
     Phase,
@@ -29,37 +27,39 @@ from reasonblocks_threads import (
 )
 from reasonblocks_threads.codec import encode
 from reasonblocks_threads.engine import Engine
-from reasonblocks_threads.engine._drain import LEASES_S, MOST, back_off
+from reasonblocks_threads.engine._drain import MOST, back_off
 from reasonblocks_threads.engine.lost import NOTIFIES_LOST, _take_away
 from reasonblocks_threads.phases import Addition, Trigger
-from reasonblocks_threads.ports import Reading, Store, Writing
 from reasonblocks_threads.stores import open_store
-from reasonblocks_threads.values import Letter
-from tests.threads.driver import MARA, Driver
+from tests.threads.driver import MARA, Driver, problem_of
+from tests.threads.faults import Locked
+from tests.threads.test_upkeep import Bell
 from tests.whole import WHOLE
 
 SECONDS = 20.0
 """The most that a test waits for another thread: a failure, not a pause."""
 
 
-@pytest.fixture
-def driver() -> Iterator[Driver]:
-    with Driver() as driver:
-        yield driver
-
-
 def lose(driver: Driver, kind: str) -> None:
     """Lease the work of this kind as a process that dies, until its attempts are used up."""
-    for _ in range(20):
-        with driver.store.write() as writing:
-            work = writing.claim(
-                now=driver.clock(), lease="dead", has=driver.threads._engine.has, leases=LEASES_S, most=MOST
-            )
-            assert work is None or work.kind == kind
-        if work is None:
-            return
+    for _ in range(MOST[kind]):
+        work = driver.claim()
+        assert work.kind == kind
         driver.clock.advance((work.leased_until or 0.0) - driver.clock() + 0.5)
-    raise AssertionError(f"the attempts of {kind} do not end")
+
+
+def stop_timer(driver: Driver, thread: Thread) -> None:
+    with driver.store.write([thread.id]) as writing:
+        writing.move_timer(thread.id, driver.clock() + 1e9)
+
+
+def begun(driver: Driver, thread: Thread) -> Work:
+    """Begin the execution of a thread as another process."""
+    work = driver.claim()
+    assert thread.approved is not None
+    started = {"execution": f"{thread.id}.x{thread.entered}", "hash": thread.approved.hash, "deadline_at": 9e9}
+    assert driver.engine.report(work, Addition.EXECUTION_STARTED, started) is not None
+    return work
 
 
 @pytest.mark.parametrize(
@@ -73,26 +73,20 @@ def test_a_thread_learns_that_its_workers_were_lost(
     driver: Driver, phase: str, kind: str, after: str, code: str
 ) -> None:
     thread = driver.reach(phase)
-    with driver.store.write([thread.id]) as writing:
-        writing.move_timer(thread.id, driver.clock() + 1e9)
+    stop_timer(driver, thread)
     lose(driver, kind)
     driver.drain(limit=1)
     now = driver.get(thread.id)
-    assert now.phase.value == after
-    assert now.problem is not None
-    assert now.problem.code == code
+    assert (now.phase.value, problem_of(now).code) == (after, code)
 
 
 def test_a_timer_that_is_about_to_end_a_card_does_not_if_the_card_is_put_off(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    engine = driver.threads._engine
     driver.clock.advance(7 * 86_400 + 1)
-    with driver.store.write() as writing:
-        timer = writing.claim(now=driver.clock(), lease="slow", has=engine.has, leases=LEASES_S, most=MOST)
-    assert timer is not None
+    timer = driver.claim()
     assert timer.kind == "timeout"
     driver.answer(thread.id, "later", until=driver.clock() + 3_600)
-    engine.handlers["timeout"](engine, timer)
+    driver.engine.handlers["timeout"](driver.engine, timer)
     assert driver.get(thread.id).phase is Phase.AWAITING_CONFIRMATION
     driver.clock.advance(3_601)
     driver.drain()
@@ -100,45 +94,30 @@ def test_a_timer_that_is_about_to_end_a_card_does_not_if_the_card_is_put_off(dri
 
 
 def test_an_execution_that_may_have_acted_is_not_repeated(driver: Driver) -> None:
-    thread = driver.reach("awaiting_confirmation")
-    card = driver.card(thread.id)
-    driver.threads.answer(card, "approve", by=MARA)
-    with driver.store.write([thread.id]) as writing:
-        writing.move_timer(thread.id, driver.clock() + 1e9)
-        work = writing.claim(now=driver.clock(), lease="dead", has=driver.threads._engine.has, leases={}, most={})
-    assert work is not None
-    now = driver.get(thread.id)
-    assert now.approved is not None
-    started = {"execution": f"{now.id}.x{now.entered}", "hash": now.approved.hash, "deadline_at": driver.clock() + 30}
-    assert driver.threads._engine.report(work, Addition.EXECUTION_STARTED, started) is not None
+    thread = driver.reach("executing")
+    stop_timer(driver, thread)
+    begun(driver, thread)
     driver.clock.advance(1_000)
     driver.drain()
     ended = driver.get(thread.id)
     assert ended.phase is Phase.AWAITING_REDIRECT
-    assert ended.problem is not None
-    assert ended.problem.code == "outcome_unknown"
+    assert problem_of(ended).code == "outcome_unknown"
     assert driver.hands.calls == []
 
 
 def test_an_execution_that_has_begun_in_time_keeps_its_work(driver: Driver) -> None:
     thread = driver.reach("executing")
-    with driver.store.write([thread.id]) as writing:
-        work = writing.claim(now=driver.clock(), lease="slow", has=driver.threads._engine.has, leases={}, most={})
-    assert work is not None
-    assert thread.approved is not None
-    started = {"execution": f"{thread.id}.x{thread.entered}", "hash": thread.approved.hash, "deadline_at": 9e9}
-    assert driver.threads._engine.report(work, Addition.EXECUTION_STARTED, started) is not None
-    _take_away(driver.threads._engine, work)  # by a process that read the thread a moment before
-    report = {"execution": started["execution"], "report": encode(Report.ok("done"))}
-    assert driver.threads._engine.report(work, Trigger.EXECUTION_DONE, report) is not None
+    work = begun(driver, thread)
+    _take_away(driver.engine, work)  # by a process that read the thread a moment before
+    report = {"execution": f"{thread.id}.x{thread.entered}", "report": encode(Report.ok("done"))}
+    assert driver.engine.report(work, Trigger.EXECUTION_DONE, report) is not None
     assert driver.get(thread.id).phase is Phase.DONE
 
 
 def test_an_execution_that_never_began_is_done_after_all(driver: Driver) -> None:
     thread = driver.reach("executing")
-    with driver.store.write([thread.id]) as writing:
-        writing.move_timer(thread.id, driver.clock() + 1e9)
-        assert writing.claim(now=driver.clock(), lease="dead", has=driver.threads._engine.has, leases={}, most={})
+    stop_timer(driver, thread)
+    driver.claim()
     driver.clock.advance(1_000)
     driver.drain()
     driver.clock.advance(2)
@@ -158,41 +137,18 @@ def test_a_dead_begin_is_logged_and_left_to_the_doctor(driver: Driver) -> None:
     assert driver.get(thread.id).phase is not Phase.PROPOSED
 
 
-class Notifies:
-    def __init__(self, fails: bool) -> None:
-        self.cards: list[Card] = []
-        self.fails = fails
-
-    def notify(self, card: Card) -> None:
-        self.cards.append(card)
-        if self.fails:
-            raise RuntimeError("no connection")
-
-
 def test_cards_that_nobody_could_be_told_of_are_counted_and_stay() -> None:
-    notifier = Notifies(fails=True)
-    with Driver(notifier=notifier) as driver:
+    bell = Bell(failures=99)
+    with Driver(notifier=bell) as driver:
         thread = driver.reach("awaiting_confirmation")
         for _ in range(20):
             driver.drain()
             driver.clock.advance(600)
-        assert len(notifier.cards) == MOST["notify"]
+        assert len(bell.rung) == MOST["notify"]
         with driver.store.read() as reading:
             assert reading.meta(NOTIFIES_LOST) == {NOTIFIES_LOST: "1"}
             assert [work.kind for work in reading.works(thread.id)] == ["timeout"]
-        assert driver.card(thread.id).id == notifier.cards[0].id
-
-
-def test_a_work_that_is_done_is_gone() -> None:
-    notifier = Notifies(fails=False)
-    with Driver(notifier=notifier) as driver:
-        thread = driver.reach("awaiting_confirmation")
-        driver.drain()
-        driver.clock.advance(600)
-        assert driver.drain() == 0
-        assert [card.thread_id for card in notifier.cards] == [thread.id]
-        with driver.store.read() as reading:
-            assert [work.kind for work in reading.works(thread.id)] == ["timeout"]
+        assert driver.card(thread.id).id == bell.rung[0].id
 
 
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1.0), (2, 2.0), (3, 4.0), (9, 256.0), (10, 300.0), (99, 300.0)])
@@ -202,7 +158,7 @@ def test_the_back_off_doubles_up_to_five_minutes(attempts: int, seconds: float) 
 
 def test_a_failing_work_comes_back_later_and_stops_no_other(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
     first, second = driver.open(), driver.open()
-    handlers = dict(driver.threads._engine.handlers)
+    handlers = dict(driver.engine.handlers)
     begin = handlers["begin"]
 
     def fails_for_the_first(engine: Engine, work: Work) -> None:
@@ -210,7 +166,7 @@ def test_a_failing_work_comes_back_later_and_stops_no_other(driver: Driver, capl
             raise RuntimeError("broken")
         begin(engine, work)
 
-    driver.threads._engine.handlers = {**handlers, "begin": fails_for_the_first}
+    driver.engine.handlers = {**handlers, "begin": fails_for_the_first}
     driver.drain()
     assert driver.get(second.id).phase.waits
     assert driver.get(first.id).phase is Phase.PROPOSED
@@ -224,50 +180,17 @@ def test_a_failing_work_comes_back_later_and_stops_no_other(driver: Driver, capl
     assert len([record for record in caplog.records if "broken" in record.getMessage()]) == 1
 
 
-class Breaks:
-    """A store that is not available for its next `times` transactions."""
-
-    def __init__(self, store: Store) -> None:
-        self.store, self.times = store, 0
-
-    @contextmanager
-    def write(self, thread_ids: Sequence[str] = (), *, durable: bool = True) -> Iterator[Writing]:
-        if self.times:
-            self.times -= 1
-            raise StoreUnavailable("database is locked")
-        with self.store.write(thread_ids, durable=durable) as writing:
-            yield writing
-
-    def read(self) -> AbstractContextManager[Reading]:
-        return self.store.read()
-
-    def waiting(self, run_id: str) -> Sequence[Letter]:
-        return self.store.waiting(run_id)
-
-    def close(self) -> None:
-        self.store.close()
-
-
-@pytest.fixture
-def breaks() -> Iterator[Breaks]:
-    store = Breaks(open_store(None))
-    yield store
-    store.close()
-
-
-def test_a_locked_store_does_not_end_the_drain(breaks: Breaks) -> None:
-    threads = Threads(breaks)
+def test_a_drain_waits_for_a_locked_store_and_reports_one_that_stays_locked() -> None:
+    store = Locked(open_store(None))
+    threads = Threads(store)
     thread = threads.open(Cause(kind="k", key="k", title="t"))
-    breaks.times = 10
+    store.locked = 10
     assert threads.drain() > 0
     assert threads.get(thread.id).phase is not Phase.PROPOSED
-
-
-def test_a_store_that_stays_locked_is_reported(breaks: Breaks) -> None:
-    threads = Threads(breaks)
-    breaks.times = 10_000
+    store.locked = 10_000
     with pytest.raises(StoreUnavailable):
         threads.drain()
+    store.close()
 
 
 def test_a_drain_stops_at_its_limit(driver: Driver) -> None:
@@ -339,7 +262,7 @@ def test_a_worker_survives_errors_and_logs_each_kind_once(
     driver: Driver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasonblocks_threads.engine._worker.FAILED_S", 0.001)
-    engine = driver.threads._engine
+    engine = driver.engine
     failed = threading.Event()
     drain, times = engine.drain, iter(range(100))
 
@@ -392,7 +315,7 @@ def test_ended_threads_cost_nothing(tmp_path: Path) -> None:
     steps = []
     many = 400 if WHOLE else 60
     with Driver() as driver:
-        engine, db = driver.threads._engine, driver.store._writing()  # type: ignore[attr-defined]
+        engine, db = driver.engine, driver.store._writing()  # type: ignore[attr-defined]
         kept = driver.reach("awaiting_confirmation")
         for number in range(2 * many):
             if number in (0, many):

@@ -11,17 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from reasonblocks_threads import (
-    Actor,
-    Budget,
-    CardClosed,
-    Conflict,
-    Evidence,
-    Policy,
-    Proposal,
-    Refused,
-    Stage,
-)
+from reasonblocks_threads import Actor, Budget, CardClosed, Conflict, Evidence, Policy, Proposal, Refused, Stage
 from reasonblocks_threads.phases import AnswerName, RunStatus
 from tests.threads import statement
 from tests.threads.checks import check, check_asks, check_rest

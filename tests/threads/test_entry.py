@@ -81,19 +81,6 @@ def test_an_inference_that_starts_keeps_its_work_and_no_other_change_does() -> N
     assert "infer" in walk.rows.cancel
 
 
-def test_an_edit_at_consent_opens_a_new_card() -> None:
-    walk = reached(Phase.AWAITING_CONFIRMATION)
-    first = walk.rows.card
-    walk.send(Trigger.EDITED, {"parameters": {"version": 2}}, by=MARA)
-    second = walk.rows.card
-    assert walk.rows.withdraw_card
-    assert first is not None
-    assert second is not None
-    assert first.id != second.id
-    assert first.hash != second.hash
-    assert second.parameters["version"] == 2
-
-
 def test_the_card_shows_the_gates_that_this_command_judged() -> None:
     walk = reached(Phase.AWAITING_INTENT_CONFIRMATION)
     assert walk.rows.card is not None
@@ -163,13 +150,6 @@ def test_an_end_reaches_the_parent_and_the_live_children() -> None:
         alone.send(Trigger.EXECUTION_DONE, {"child": child.id, "phase": "done"})
     assert works(alone.rows) == {}
     assert alone.rows.card is None
-
-
-def test_a_hand_over_leaves_nothing_behind() -> None:
-    walk = reached(Phase.AWAITING_REDIRECT)
-    walk.send(Trigger.HANDED_OFF_BY_USER, {"to": "olga"}, by=MARA)
-    assert walk.rows.withdraw_card
-    assert walk.rows.works == ()
 
 
 def test_an_execution_of_an_action_that_left_the_catalogue_still_times_out() -> None:

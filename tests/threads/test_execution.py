@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from reasonblocks_threads import (
     PLAN_THEN_REVIEW,
     Action,
-    Actor,
     Cause,
     Execution,
     Phase,
@@ -21,14 +20,11 @@ from reasonblocks_threads import (
     Report,
     Risk,
     Thread,
-    Threads,
 )
-from reasonblocks_threads.values import NewWork
-from tests.threads.driver import MARA, Clock
+from reasonblocks_threads.values import NewWork, Problem
+from tests.threads.driver import MARA, Clock, problem_of, report_of
 from tests.threads.faults import Killed
-
-AGENT = Actor.agent("agent")
-SECRET = "sk-proj-Zx9Qw7Er5Ty3Ui1Op8As6Df4Gh2Jk0Lz"
+from tests.threads.world import AGENT, SECRET, World, makes
 
 
 class Move(BaseModel):
@@ -38,11 +34,10 @@ class Move(BaseModel):
 Run = Callable[[Move, Execution], Any]
 
 
-class World:
-    """Threads with one action, `move`, and a clock by hand."""
+class Executing(World):
+    """Threads with one action, `move`."""
 
     def __init__(self, run: Run, *, database: Path | None = None, clock: Clock | None = None, **action: Any) -> None:
-        self.clock = clock or Clock()
         self.calls: list[Execution] = []
 
         def counted(given: Move, execution: Execution) -> Report:
@@ -50,55 +45,31 @@ class World:
             report: Report = run(given, execution)
             return report
 
-        move = Action("move", Move, counted, **action)
-        self.threads = Threads(database, actions=[move], policy=PLAN_THEN_REVIEW, clock=self.clock)
+        actions = [Action("move", Move, counted, **action)]
+        super().__init__(database, clock=clock, actions=actions, policy=PLAN_THEN_REVIEW)
 
     def asked(self, **parameters: Any) -> Thread:
-        thread = self.threads.open(
-            Cause(kind="proposal", key="move", title="Move it?"),
-            proposals=[Proposal.of_action("move", parameters, confidence=0.9)],
-            by=AGENT,
-        )
-        self.threads.drain()
-        return self.threads.get(thread.id)
+        proposals = [Proposal.of_action("move", parameters, confidence=0.9)]
+        return self.opened(Cause(kind="proposal", key="move", title="Move it?"), proposals=proposals)
 
     def approve(self) -> None:
         (card,) = self.threads.cards()
         self.threads.answer(card, "approve", by=MARA)
 
     def executed(self, **parameters: Any) -> Thread:
-        thread = self.asked(**parameters)
-        self.approve()
-        self.threads.drain()
-        return self.threads.get(thread.id)
-
-    def kinds(self, thread: Thread) -> list[str]:
-        return [event.kind for event in self.threads.log(thread.id)]
+        return self.answered(self.asked(**parameters), "approve")
 
 
 @pytest.fixture
-def made() -> Iterator[Callable[..., World]]:
-    worlds: list[World] = []
-
-    def make(run: Run, **options: Any) -> World:
-        worlds.append(World(run, **options))
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.threads.close()
+def made() -> Iterator[Callable[..., Executing]]:
+    yield from makes(Executing)
 
 
 def ok(given: Move, execution: Execution) -> Report:
     return Report.ok(f"moved to {given.to}")
 
 
-def problem(thread: Thread) -> tuple[str, str]:
-    assert thread.problem is not None
-    return thread.problem.code, thread.problem.text
-
-
-def test_the_approved_action_runs_with_its_id_and_is_logged_before_it_acts(made: Callable[..., World]) -> None:
+def test_the_approved_action_runs_with_its_id_and_is_logged_before_it_acts(made: Callable[..., Executing]) -> None:
     seen: list[str] = []
 
     def run(given: Move, execution: Execution) -> Report:
@@ -116,7 +87,7 @@ def test_the_approved_action_runs_with_its_id_and_is_logged_before_it_acts(made:
     assert execution.hash == thread.approved.hash
     assert execution.parameters == {"to": "/data3"}
     assert execution.deadline_at == execution.started_at + 120
-    assert thread.execution.report == Report.ok("moved to /data3")
+    assert report_of(thread) == Report.ok("moved to /data3")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +107,7 @@ def test_the_approved_action_runs_with_its_id_and_is_logged_before_it_acts(made:
     ],
 )
 def test_what_is_no_report_of_a_success_asks_a_person(
-    made: Callable[..., World], given: Any, code: str, why: str
+    made: Callable[..., Executing], given: Any, code: str, why: str
 ) -> None:
     def run(parameters: Move, execution: Execution) -> Any:
         if isinstance(given, BaseException):
@@ -146,36 +117,31 @@ def test_what_is_no_report_of_a_success_asks_a_person(
     world = made(run)
     thread = world.executed()
     assert thread.phase.value == "awaiting_redirect"
-    found, text = problem(thread)
-    assert found == code
-    assert why in text
-    assert SECRET not in text
+    assert problem_of(thread).code == code
+    assert why in problem_of(thread).text
+    assert SECRET not in problem_of(thread).text
     assert len(world.calls) == 1
 
 
-def test_an_output_that_is_no_small_json_is_left_out(made: Callable[..., World]) -> None:
+def test_an_output_that_is_no_small_json_is_left_out(made: Callable[..., Executing]) -> None:
     world = made(lambda given, execution: Report.ok("x" * 5000, output={"blob": b"1"}))
     thread = world.executed()
     assert thread.phase.value == "done"
-    assert thread.execution is not None
-    assert thread.execution.report is not None
-    assert thread.execution.report.output == {"omitted": "it is not plain JSON"}
-    assert len(thread.execution.report.summary) <= 1000
+    assert report_of(thread).output == {"omitted": "it is not plain JSON"}
+    assert len(report_of(thread).summary) <= 1000
 
 
-def test_a_long_output_is_left_out_and_a_part_of_the_work_is_reviewed(made: Callable[..., World]) -> None:
+def test_a_long_output_is_left_out_and_a_part_of_the_work_is_reviewed(made: Callable[..., Executing]) -> None:
     world = made(lambda given, execution: Report.ok("half of it", partial=True, output={"log": "x" * 2000}))
     thread = world.executed()
     assert thread.phase.value == "awaiting_review"
-    assert thread.execution is not None
-    assert thread.execution.report is not None
-    assert "2011 bytes" in str(thread.execution.report.output["omitted"])
+    assert "2011 bytes" in str(report_of(thread).output["omitted"])
 
 
 # --- the approval
 
 
-def test_an_action_that_changed_after_its_approval_does_not_run(made: Callable[..., World], tmp_path: Path) -> None:
+def test_an_action_that_changed_after_its_approval_does_not_run(made: Callable[..., Executing], tmp_path: Path) -> None:
     file, clock = tmp_path / "threads.db", Clock()
     before = made(ok, database=file, clock=clock)
     thread = before.asked()
@@ -184,12 +150,12 @@ def test_an_action_that_changed_after_its_approval_does_not_run(made: Callable[.
     after.threads.drain()
     found = after.threads.get(thread.id)
     assert found.phase.value == "awaiting_redirect"
-    assert problem(found)[0] == "approval_mismatch"
+    assert problem_of(found).code == "approval_mismatch"
     assert after.calls == before.calls == []
     assert "execution_started" not in after.kinds(thread)
 
 
-def test_preconditions_are_checked_again_before_the_action(made: Callable[..., World]) -> None:
+def test_preconditions_are_checked_again_before_the_action(made: Callable[..., Executing]) -> None:
     ready = [True, False]
     world = made(ok, preconditions=[lambda given, thread: None if ready[0] else "the disk is busy"])
     thread = world.asked()
@@ -197,15 +163,15 @@ def test_preconditions_are_checked_again_before_the_action(made: Callable[..., W
     world.approve()
     world.threads.drain()
     found = world.threads.get(thread.id)
-    assert problem(found)[0] == "precondition"
-    assert "the disk is busy" in problem(found)[1]
+    assert problem_of(found).code == "precondition"
+    assert "the disk is busy" in problem_of(found).text
     assert world.calls == []
 
 
 # --- time and cancellation
 
 
-def test_an_action_beyond_its_deadline_is_given_up_and_its_result_is_noted(made: Callable[..., World]) -> None:
+def test_an_action_beyond_its_deadline_is_given_up_and_its_result_is_noted(made: Callable[..., Executing]) -> None:
     release = threading.Event()
     seen: list[bool] = []
 
@@ -218,8 +184,8 @@ def test_an_action_beyond_its_deadline_is_given_up_and_its_result_is_noted(made:
     world = made(run, deadline_s=30.0)
     thread = world.executed()
     assert thread.phase.value == "awaiting_redirect"
-    assert problem(thread)[0] == "deadline"
-    assert "may still act" in problem(thread)[1]
+    assert problem_of(thread).code == "deadline"
+    assert "may still act" in problem_of(thread).text
     release.set()
     late = world.threads.wait(thread.id, timeout=30, until=lambda now: now.version > thread.version)
     assert late.phase is thread.phase
@@ -230,7 +196,7 @@ def test_an_action_beyond_its_deadline_is_given_up_and_its_result_is_noted(made:
     assert len(world.calls) == 1
 
 
-def test_a_cancelled_action_sees_it_and_its_failure_is_a_cancellation(made: Callable[..., World]) -> None:
+def test_a_cancelled_action_sees_it_and_its_failure_is_a_cancellation(made: Callable[..., Executing]) -> None:
     def run(given: Move, execution: Execution) -> Report:
         assert not execution.is_cancelled()
         world.threads.cancel(execution.thread_id, by=MARA)
@@ -239,19 +205,10 @@ def test_a_cancelled_action_sees_it_and_its_failure_is_a_cancellation(made: Call
     world = made(run)
     thread = world.executed()
     assert thread.phase.value == "awaiting_redirect"
-    assert problem(thread) == ("cancelled", "stopped half-way")
+    assert problem_of(thread) == Problem(code="cancelled", text="stopped half-way")
 
 
-def test_an_action_that_is_cancelled_before_it_starts_does_not_run(made: Callable[..., World]) -> None:
-    world = made(ok)
-    thread = world.asked()
-    world.approve()
-    world.threads.cancel(thread.id, by=MARA)
-    world.threads.drain()
-    assert problem(world.threads.get(thread.id))[0] == "cancelled"
-
-
-def test_an_action_does_not_begin_when_its_lease_is_over(made: Callable[..., World]) -> None:
+def test_an_action_does_not_begin_when_its_lease_is_over(made: Callable[..., Executing]) -> None:
     slow = [True]
 
     def waits(given: Move, thread: Thread) -> str | None:
@@ -263,14 +220,13 @@ def test_an_action_does_not_begin_when_its_lease_is_over(made: Callable[..., Wor
     world = made(ok, preconditions=[waits])
     thread = world.executed(to="/data3")
     assert world.calls == []
-    world.clock.advance(2)
-    world.threads.drain()
+    world.later(2)
     assert world.threads.get(thread.id).phase is Phase.DONE
     assert len(world.calls) == 1
 
 
 def test_an_action_that_is_cancelled_while_its_preconditions_are_checked_does_not_run(
-    made: Callable[..., World],
+    made: Callable[..., Executing],
 ) -> None:
     def cancels(given: Move, thread: Thread) -> str | None:
         world.threads.cancel(thread.id, by=MARA)
@@ -279,14 +235,12 @@ def test_an_action_that_is_cancelled_while_its_preconditions_are_checked_does_no
     world = made(ok, preconditions=[cancels])
     thread = world.executed(to="/data3")
     for _ in range(3):
-        world.clock.advance(5)
-        world.threads.drain()
-    assert problem(world.threads.get(thread.id))[0] == "cancelled"
-    assert world.calls == []
+        world.later(5)
+    assert problem_of(world.threads.get(thread.id)).code == "cancelled"
     assert world.calls == []
 
 
-def test_a_result_of_a_closed_thread_is_noted_and_the_action_learns_of_it(made: Callable[..., World]) -> None:
+def test_a_result_of_a_closed_thread_is_noted_and_the_action_learns_of_it(made: Callable[..., Executing]) -> None:
     seen: list[bool] = []
 
     def run(given: Move, execution: Execution) -> Report:
@@ -313,7 +267,7 @@ def test_a_result_of_a_closed_thread_is_noted_and_the_action_learns_of_it(made: 
 # --- crashes
 
 
-def killed_once(world: Callable[[], World]) -> Run:
+def killed_once(world: Callable[[], Executing]) -> Run:
     def run(given: Move, execution: Execution) -> Report:
         if len(world().calls) == 1:
             raise Killed
@@ -322,21 +276,8 @@ def killed_once(world: Callable[[], World]) -> Run:
     return run
 
 
-def test_an_action_that_may_have_acted_is_not_repeated(made: Callable[..., World]) -> None:
-    world = made(killed_once(lambda: world))
-    with pytest.raises(Killed):
-        world.executed()
-    (thread,) = world.threads.list()
-    world.clock.advance(600)
-    world.threads.drain()
-    found = world.threads.get(thread.id)
-    assert found.phase.value == "awaiting_redirect"
-    assert problem(found)[0] in ("outcome_unknown", "deadline")
-    assert len(world.calls) == 1
-
-
 def test_an_action_that_may_have_acted_is_not_repeated_by_a_work_that_was_added_anew(
-    made: Callable[..., World],
+    made: Callable[..., Executing],
 ) -> None:
     world = made(killed_once(lambda: world))
     with pytest.raises(Killed):
@@ -349,17 +290,16 @@ def test_an_action_that_may_have_acted_is_not_repeated_by_a_work_that_was_added_
         writing.remove_works(thread.id, ("execute",))
         writing.add_works(thread.id, work.entered, [again])
     world.threads.drain()
-    assert problem(world.threads.get(thread.id))[0] == "outcome_unknown"
+    assert problem_of(world.threads.get(thread.id)).code == "outcome_unknown"
     assert len(world.calls) == 1
 
 
-def test_an_idempotent_action_is_repeated_with_the_same_id(made: Callable[..., World]) -> None:
+def test_an_idempotent_action_is_repeated_with_the_same_id(made: Callable[..., Executing]) -> None:
     world = made(killed_once(lambda: world), idempotent=True, deadline_s=30.0)
     with pytest.raises(Killed):
         world.executed()
     (thread,) = world.threads.list()
-    world.clock.advance(61)
-    world.threads.drain()
+    world.later(61)
     assert world.threads.get(thread.id).phase.value == "done"
     first, second = world.calls
     assert first.id == second.id
@@ -367,7 +307,7 @@ def test_an_idempotent_action_is_repeated_with_the_same_id(made: Callable[..., W
 
 
 def test_an_action_that_failed_is_proposed_again_once_a_person_says_how_to_continue(
-    made: Callable[..., World],
+    made: Callable[..., Executing],
 ) -> None:
     outcomes = [Report.failed("the disk is full"), Report.ok("moved")]
     world = made(lambda given, execution: outcomes.pop(0), auto=True, risk=Risk(irreversibility="low", regret="low"))

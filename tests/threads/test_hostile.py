@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
@@ -18,18 +16,11 @@ from reasonblocks_threads import Budget, Card, Cause, Evidence, Policy, Proposal
 from reasonblocks_threads.errors import StoreUnavailable
 from tests.threads.driver import MARA, Clock, Driver
 
-FILE = "threads.db"
-
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Driver]:
-    with Driver(tmp_path / FILE) as found:
+    with Driver(tmp_path / "threads.db") as found:
         yield found
-
-
-def damage(folder: Path, sql: str) -> None:
-    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as db:
-        assert db.execute(sql).rowcount > 0
 
 
 def looping() -> dict[str, object]:
@@ -126,10 +117,10 @@ def test_a_secret_in_an_error_is_neither_stored_nor_logged(caplog: pytest.LogCap
 
 
 @pytest.mark.parametrize("body", ["{", "{}", "null"])
-def test_a_damaged_card_hides_no_other_and_is_written_anew(driver: Driver, tmp_path: Path, body: str) -> None:
+def test_a_damaged_card_hides_no_other_and_is_written_anew(driver: Driver, body: str) -> None:
     good, bad = driver.reach("awaiting_confirmation"), driver.reach("awaiting_review")
     before = {card.thread_id: card for card in driver.threads.cards()}
-    damage(tmp_path, f"UPDATE card SET body = '{body}' WHERE thread_id = '{bad.id}'")
+    driver.damage(f"UPDATE card SET body = '{body}' WHERE thread_id = '{bad.id}'")
 
     assert good.id in {card.thread_id for card in driver.threads.cards()}
     assert [finding.kind for finding in driver.threads.doctor(repair=True)] == ["card_missing"]
@@ -138,9 +129,9 @@ def test_a_damaged_card_hides_no_other_and_is_written_anew(driver: Driver, tmp_p
 
 
 @pytest.mark.parametrize("change", ["data = '{'", "kind = 'zzz'"])
-def test_a_damaged_work_does_not_end_the_queue(driver: Driver, tmp_path: Path, change: str) -> None:
+def test_a_damaged_work_does_not_end_the_queue(driver: Driver, change: str) -> None:
     bad = driver.open("bad")
-    damage(tmp_path, f"UPDATE work SET {change} WHERE thread_id = '{bad.id}'")
+    driver.damage(f"UPDATE work SET {change} WHERE thread_id = '{bad.id}'")
     good = driver.open("good")
 
     driver.drain()
@@ -158,10 +149,10 @@ def test_a_damaged_work_does_not_end_the_queue(driver: Driver, tmp_path: Path, c
         "is_live = 0", "card = NULL", "card = 'th_other.3'", "stage = 'intent'",
     ],
 )  # fmt: skip
-def test_damaged_columns_are_mended(driver: Driver, tmp_path: Path, change: str) -> None:
+def test_damaged_columns_are_mended(driver: Driver, change: str) -> None:
     thread = driver.reach("awaiting_confirmation")
     (before,) = (each for each in driver.threads.list() if each.id == thread.id)
-    damage(tmp_path, f"UPDATE thread SET {change} WHERE id = '{thread.id}'")
+    driver.damage(f"UPDATE thread SET {change} WHERE id = '{thread.id}'")
 
     driver.threads.doctor()
     assert "columns_differ" in {finding.kind for finding in driver.threads.doctor(repair=True)}
@@ -175,11 +166,9 @@ def test_damaged_columns_are_mended(driver: Driver, tmp_path: Path, change: str)
 
 
 @pytest.mark.parametrize("look", [Threads.cards, Threads.doctor])
-def test_bytes_that_are_no_text_are_an_error_of_the_store(
-    driver: Driver, tmp_path: Path, look: Callable[[Threads], object]
-) -> None:
+def test_bytes_that_are_no_text_are_an_error_of_the_store(driver: Driver, look: Callable[[Threads], object]) -> None:
     driver.reach("awaiting_confirmation")
-    damage(tmp_path, "UPDATE card SET body = CAST(x'ff7b' AS TEXT)")
+    driver.damage("UPDATE card SET body = CAST(x'ff7b' AS TEXT)")
 
     with pytest.raises(StoreUnavailable, match="decode"):
         look(driver.threads)
@@ -191,7 +180,7 @@ def test_a_mailbox_has_no_letter_for_what_is_no_run(driver: Driver, run_id: Any)
 
 
 def test_keys_and_organisations_with_colons_are_not_mixed_up(tmp_path: Path) -> None:
-    file, clock = tmp_path / FILE, Clock()
+    file, clock = tmp_path / "threads.db", Clock()
     with Threads(file, org_id="a", clock=clock) as one, Threads(file, org_id="a:a", clock=clock) as two:
         parent = one.open(Cause(kind="c", key="k", title="K?"), children=[Cause(kind="c", key="k:1", title="1?")])
         found = [

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from reasonblocks_threads import (
     END_TO_END,
     Action,
-    Actor,
     Ask,
     Budget,
     Cause,
@@ -26,15 +25,12 @@ from reasonblocks_threads import (
     Report,
     Stage,
     Thread,
-    Threads,
 )
-from tests.threads.driver import MARA, Clock
+from tests.threads.driver import MARA, problem_of
 from tests.threads.faults import Killed
+from tests.threads.world import SECRET, World, makes
 
-AGENT = Actor.agent("agent")
 CAUSE = Cause(kind="incident", key="disk", title="The disk of db-3 is full")
-SECRET = "sk-proj-Zx9Qw7Er5Ty3Ui1Op8As6Df4Gh2Jk0Lz"
-Script = Callable[[Ask], Any]
 
 
 class Move(BaseModel):
@@ -62,48 +58,25 @@ class Mind:
         return found
 
 
-class World:
-    """Threads in memory with a scripted inferencer, one action, and a clock by hand."""
+class Inferring(World):
+    """Threads with a scripted inferencer and one action."""
 
     def __init__(self, *script: Any, policy: Policy = END_TO_END) -> None:
-        self.clock = Clock()
-        self.mind = Mind(*script)
-        self.done: list[Execution] = []
-        self.threads = Threads(None, actions=[self._action()], inferencer=self.mind, policy=policy, clock=self.clock)
+        self.mind, self.done = Mind(*script), list[Execution]()
+        action = Action("move", Move, self._move, auto=True, preconditions=[even])
+        super().__init__(actions=[action], inferencer=self.mind, policy=policy)
 
-    def _action(self) -> Action:
-        def run(given: Move, execution: Execution) -> Report:
-            self.done.append(execution)
-            return Report.ok("moved")
-
-        return Action("move", Move, run, auto=True, preconditions=[even])
+    def _move(self, given: Move, execution: Execution) -> Report:
+        self.done.append(execution)
+        return Report.ok("moved")
 
     def inferred(self, cause: Cause = CAUSE, **given: Any) -> Thread:
-        thread = self.threads.open(cause, by=AGENT, **given)
-        self.threads.drain()
-        return self.threads.get(thread.id)
-
-    def events(self, thread: Thread, kind: str) -> list[dict[str, Any]]:
-        return [dict(event.data) for event in self.threads.log(thread.id) if event.kind == kind]
-
-    def answered(self, thread: Thread, what: Any, **given: Any) -> Thread:
-        (card,) = [card for card in self.threads.cards() if card.thread_id == thread.id]
-        self.threads.answer(card, what, by=MARA, **given)
-        self.threads.drain()
-        return self.threads.get(thread.id)
+        return self.opened(cause, **given)
 
 
 @pytest.fixture
-def made() -> Iterator[Callable[..., World]]:
-    worlds: list[World] = []
-
-    def make(*script: Any, **options: Any) -> World:
-        worlds.append(World(*script, **options))
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.threads.close()
+def made() -> Iterator[Callable[..., Inferring]]:
+    yield from makes(Inferring)
 
 
 def proposal(stage: Stage, *, confidence: float = 0.9, **given: Any) -> Proposal:
@@ -156,17 +129,16 @@ BAD: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_an_unusable_answer_is_repaired_once_then_a_failure_and_never_a_proposal(
-    made: Callable[..., World], name: str
+    made: Callable[..., Inferring], name: str
 ) -> None:
     script, why = BAD[name]
     world = made(script)
     thread = world.inferred()
     assert thread.phase.value == "awaiting_intent_clarification"
     assert thread.proposals == {}
-    assert thread.problem is not None
-    assert thread.problem.code in ("error", "invalid")
-    assert why in thread.problem.text
-    assert SECRET not in thread.problem.text
+    assert problem_of(thread).code in ("error", "invalid")
+    assert why in problem_of(thread).text
+    assert SECRET not in problem_of(thread).text
     assert len(world.mind.asks) == 2
     assert world.mind.asks[0].errors == ()
     assert why in world.mind.asks[1].errors[0]
@@ -186,17 +158,18 @@ def test_an_unusable_answer_is_repaired_once_then_a_failure_and_never_a_proposal
         ({}, "there is no action"),
     ],
 )
-def test_an_action_that_cannot_run_is_no_proposal(made: Callable[..., World], body: dict[str, Any], why: str) -> None:
+def test_an_action_that_cannot_run_is_no_proposal(
+    made: Callable[..., Inferring], body: dict[str, Any], why: str
+) -> None:
     world = made(good, good, of(body=body))
     thread = world.inferred()
     assert thread.phase.value == "awaiting_action_clarification"
-    assert thread.problem is not None
-    assert why in thread.problem.text
+    assert why in problem_of(thread).text
     assert why in world.mind.asks[-1].errors[0]
     assert world.done == []
 
 
-def test_a_repaired_answer_is_used_and_its_two_calls_are_one_cost(made: Callable[..., World]) -> None:
+def test_a_repaired_answer_is_used_and_its_two_calls_are_one_cost(made: Callable[..., Inferring]) -> None:
     bad = Inferred(proposals=(), tokens=40, usd=0.001)
     world = made(bad, good, policy=Policy(auto_advance=frozenset()))
     thread = world.inferred()
@@ -208,29 +181,28 @@ def test_a_repaired_answer_is_used_and_its_two_calls_are_one_cost(made: Callable
 
 
 @pytest.mark.parametrize(("tokens", "usd"), [(math.nan, math.nan), (-5, -1.0), ("many", None), (True, math.nan)])
-def test_a_cost_that_is_no_number_is_booked_as_nothing(made: Callable[..., World], tokens: Any, usd: Any) -> None:
+def test_a_cost_that_is_no_number_is_booked_as_nothing(made: Callable[..., Inferring], tokens: Any, usd: Any) -> None:
     answer = Inferred(proposals=(proposal(Stage.INTENT),), tokens=tokens, usd=usd)
     world = made(answer, policy=Policy(auto_advance=frozenset()))
     spent = world.inferred().spent
     assert (spent.calls, spent.tokens, spent.usd) == (1, 0, 0.0)
 
 
-def test_a_cost_beyond_all_bounds_ends_the_budget(made: Callable[..., World]) -> None:
+def test_a_cost_beyond_all_bounds_ends_the_budget(made: Callable[..., Inferring]) -> None:
     answer = Inferred(proposals=(proposal(Stage.INTENT),), tokens=10**400, usd=math.inf)
     thread = made(answer).inferred()
     assert thread.phase.value == "awaiting_context_clarification"
-    assert thread.problem is not None
-    assert thread.problem.code == "budget"
+    assert problem_of(thread).code == "budget"
 
 
-def test_a_text_that_no_file_can_hold_is_cleaned(made: Callable[..., World]) -> None:
+def test_a_text_that_no_file_can_hold_is_cleaned(made: Callable[..., Inferring]) -> None:
     answer = Inferred(proposals=(proposal(Stage.INTENT, body={"text": "a \ud800 b \x00 c"}),))
     thread = made(answer, policy=Policy(auto_advance=frozenset())).inferred()
     assert thread.phase.value == "awaiting_intent_confirmation"
     assert "\x00" not in str(thread.proposals[Stage.INTENT].body["text"])
 
 
-def test_a_repair_is_not_made_beyond_the_budget(made: Callable[..., World]) -> None:
+def test_a_repair_is_not_made_beyond_the_budget(made: Callable[..., Inferring]) -> None:
     world = made(Inferred(proposals=()), policy=Policy(budget=Budget(calls=1)))
     thread = world.inferred()
     assert thread.phase.value == "awaiting_intent_clarification"
@@ -240,8 +212,8 @@ def test_a_repair_is_not_made_beyond_the_budget(made: Callable[..., World]) -> N
 # --- budget
 
 
-@pytest.mark.parametrize("budget", [Budget(calls=0), Budget(tokens=0), Budget(usd=0.0)])
-def test_without_budget_nobody_is_called_and_the_card_says_why(made: Callable[..., World], budget: Budget) -> None:
+@pytest.mark.parametrize("budget", [Budget(calls=0), Budget(tokens=0), Budget(usd=0.0), Budget(usd=math.nan)])
+def test_without_budget_nobody_is_called_and_the_card_says_why(made: Callable[..., Inferring], budget: Budget) -> None:
     world = made(good, policy=Policy(budget=budget))
     thread = world.inferred()
     assert thread.phase.value == "awaiting_intent_clarification"
@@ -249,11 +221,10 @@ def test_without_budget_nobody_is_called_and_the_card_says_why(made: Callable[..
     (event,) = world.events(thread, "inference_rejected")
     assert event["code"] == "budget"
     assert "0 calls, 0 tokens and 0.00 USD are used" in event["detail"]
-    (card,) = world.threads.cards()
-    assert "budget" in card.problem
+    assert "budget" in world.card(thread).problem
 
 
-def test_a_call_is_refused_once_the_budget_is_used(made: Callable[..., World]) -> None:
+def test_a_call_is_refused_once_the_budget_is_used(made: Callable[..., Inferring]) -> None:
     world = made(good, policy=Policy(budget=Budget(calls=2)))
     thread = world.inferred()
     assert thread.phase.value == "awaiting_action_clarification"
@@ -264,8 +235,8 @@ def test_a_call_is_refused_once_the_budget_is_used(made: Callable[..., World]) -
 # --- stored proposals
 
 
-def test_proposals_given_at_open_are_used_without_a_call_and_each_gate_judges(made: Callable[..., World]) -> None:
-    world = made(raises)
+def test_proposals_given_at_open_are_used_without_a_call_and_each_gate_judges(made: Callable[..., Inferring]) -> None:
+    world = made(raises, policy=replace(END_TO_END, budget=Budget(calls=0)))
     thread = world.inferred(proposals=[proposal(stage) for stage in Stage])
     assert thread.phase.value == "done"
     assert world.mind.asks == []
@@ -274,15 +245,7 @@ def test_proposals_given_at_open_are_used_without_a_call_and_each_gate_judges(ma
     assert [(event["stored"], event["call"]) for event in world.events(thread, "intent_inferred")] == [(True, None)]
 
 
-def test_one_answer_for_three_stages_is_one_call(made: Callable[..., World]) -> None:
-    world = made(whole)
-    thread = world.inferred()
-    assert thread.phase.value == "done"
-    assert len(world.mind.asks) == 1
-    assert (thread.spent.calls, thread.spent.tokens) == (1, 100)
-
-
-def test_a_persons_fact_outdates_stored_proposals_and_is_in_the_next_question(made: Callable[..., World]) -> None:
+def test_a_persons_fact_outdates_stored_proposals_and_is_in_the_next_question(made: Callable[..., Inferring]) -> None:
     unsure = Inferred(proposals=(proposal(Stage.INTENT, confidence=0.1), proposal(Stage.CONTEXT)))
     world = made(unsure, good)
     thread = world.inferred()
@@ -294,7 +257,7 @@ def test_a_persons_fact_outdates_stored_proposals_and_is_in_the_next_question(ma
     assert [each.stage for each in world.mind.asks[2].accepted] == [Stage.INTENT, Stage.CONTEXT]
 
 
-def test_an_unusable_proposal_from_the_opening_is_a_question_with_its_fault(made: Callable[..., World]) -> None:
+def test_an_unusable_proposal_from_the_opening_is_a_question_with_its_fault(made: Callable[..., Inferring]) -> None:
     world = made(good)
     given = Proposal.of_action("move", {"n": 2}, confidence=0.9)
     world.inferred(proposals=[given])
@@ -302,14 +265,14 @@ def test_an_unusable_proposal_from_the_opening_is_a_question_with_its_fault(made
     assert "'to'" in asked[0].errors[0]
 
 
-def test_an_answer_does_not_replace_what_the_opener_proposed(made: Callable[..., World]) -> None:
+def test_an_answer_does_not_replace_what_the_opener_proposed(made: Callable[..., Inferring]) -> None:
     given = Proposal.of_action("move", {"to": "/opener"}, confidence=0.9)
     world = made(whole)
     world.inferred(proposals=[given])
     assert [execution.parameters["to"] for execution in world.done] == ["/opener"]
 
 
-def test_proposals_of_later_stages_that_cannot_run_are_asked_for_anew(made: Callable[..., World]) -> None:
+def test_proposals_of_later_stages_that_cannot_run_are_asked_for_anew(made: Callable[..., Inferring]) -> None:
     bad = proposal(Stage.ACTION, body={"action": "rm_rf", "parameters": {}})
     world = made(Inferred(proposals=(proposal(Stage.INTENT), proposal(Stage.CONTEXT), bad)), good)
     assert world.inferred().phase.value == "done"
@@ -319,7 +282,7 @@ def test_proposals_of_later_stages_that_cannot_run_are_asked_for_anew(made: Call
 # --- the question
 
 
-def test_evidence_is_given_as_data_without_secrets_and_with_private_texts(made: Callable[..., World]) -> None:
+def test_evidence_is_given_as_data_without_secrets_and_with_private_texts(made: Callable[..., Inferring]) -> None:
     evidence = (
         Evidence(id="e1", label="log", text=f"export API_KEY={SECRET}"),
         Evidence(id="e2", label="mail", text="the private text", private=True),
@@ -331,7 +294,7 @@ def test_evidence_is_given_as_data_without_secrets_and_with_private_texts(made: 
     assert found["e2"] == "the private text"
 
 
-def test_erased_evidence_is_marked(made: Callable[..., World]) -> None:
+def test_erased_evidence_is_marked(made: Callable[..., Inferring]) -> None:
     world = made(good, policy=Policy(auto_advance=frozenset()))
     private = Evidence(id="e2", label="mail", text="the private text", private=True)
     thread = world.inferred(replace(CAUSE, evidence=(private,)))
@@ -340,7 +303,7 @@ def test_erased_evidence_is_marked(made: Callable[..., World]) -> None:
     assert world.mind.asks[-1].evidence[0].text == "(erased)"
 
 
-def test_the_catalogue_is_offered_with_what_is_not_available(made: Callable[..., World]) -> None:
+def test_the_catalogue_is_offered_with_what_is_not_available(made: Callable[..., Inferring]) -> None:
     world = made(good)
     world.inferred()
     offered = {each.name: each.unavailable for each in world.mind.asks[0].actions}
@@ -348,7 +311,7 @@ def test_the_catalogue_is_offered_with_what_is_not_available(made: Callable[...,
     assert offered["inject_guidance"] == "the thread has no run"
 
 
-def test_a_redirected_proposal_is_shown_to_the_next_inference(made: Callable[..., World]) -> None:
+def test_a_redirected_proposal_is_shown_to_the_next_inference(made: Callable[..., Inferring]) -> None:
     world = made(good, policy=Policy())
     thread = world.inferred()
     assert thread.phase.value == "awaiting_confirmation"
@@ -360,20 +323,19 @@ def test_a_redirected_proposal_is_shown_to_the_next_inference(made: Callable[...
     assert last.facts[-1].text == "to another disk"
 
 
-def test_a_precondition_that_fails_asks_a_person(made: Callable[..., World]) -> None:
+def test_a_precondition_that_fails_asks_a_person(made: Callable[..., Inferring]) -> None:
     odd = {"action": "move", "parameters": {"to": "/data2", "n": 1}}
     world = made(good, good, of(body=odd))
     thread = world.inferred()
     assert thread.phase.value == "awaiting_confirmation"
-    (card,) = world.threads.cards()
-    assert "preconditions" in {failed.gate for failed in card.why_asking}
+    assert "preconditions" in {failed.gate for failed in world.card(thread).why_asking}
     assert world.done == []
 
 
 # --- time
 
 
-def test_a_slow_inferencer_is_given_up_and_its_late_answer_changes_nothing(made: Callable[..., World]) -> None:
+def test_a_slow_inferencer_is_given_up_and_its_late_answer_changes_nothing(made: Callable[..., Inferring]) -> None:
     release, finished = threading.Event(), threading.Event()
 
     def slow(ask: Ask) -> Inferred:
@@ -385,8 +347,7 @@ def test_a_slow_inferencer_is_given_up_and_its_late_answer_changes_nothing(made:
     world = made(slow)
     thread = world.inferred()
     assert thread.phase.value == "awaiting_intent_clarification"
-    assert thread.problem is not None
-    assert thread.problem.code == "deadline"
+    assert problem_of(thread).code == "deadline"
     assert thread.spent.calls == 1
     release.set()
     finished.wait(30)
@@ -398,19 +359,6 @@ def test_a_slow_inferencer_is_given_up_and_its_late_answer_changes_nothing(made:
     assert str(last.data["detail"]).endswith("answered too late, for 100 tokens and 0.01 USD")
 
 
-def test_an_answer_for_a_thread_that_was_dismissed_meanwhile_is_noted_only(made: Callable[..., World]) -> None:
-    def dismissed(ask: Ask) -> Inferred:
-        world.threads.dismiss(ask.thread_id, by=MARA)
-        return good(ask)
-
-    world = made(dismissed)
-    thread = world.inferred()
-    assert thread.phase.value == "dismissed"
-    assert world.events(thread, "intent_inferred") == []
-    assert world.threads.log(thread.id)[-1].kind == "late_report"
-    assert len(world.mind.asks) == 1
-
-
 # --- lost workers
 
 
@@ -418,54 +366,38 @@ def dies(ask: Ask) -> Inferred:
     raise Killed
 
 
-def test_an_inference_whose_process_died_is_made_once_more(made: Callable[..., World]) -> None:
-    world = made(dies, good, policy=Policy(auto_advance=frozenset()))
-    with pytest.raises(Killed):
-        world.inferred()
-    world.clock.advance(61)
-    world.threads.drain()
-    (thread,) = world.threads.list()
-    assert thread.phase.value == "awaiting_intent_confirmation"
-    kinds = [event.kind for event in world.threads.log(thread.id)]
-    assert kinds.count("inference_started") == 1
-
-
-def test_an_inference_that_kills_every_process_asks_a_person(made: Callable[..., World]) -> None:
-    world = made(dies)
-    for _ in range(2):
+def after_deaths(world: Inferring, number: int = 1) -> Thread:
+    """Return the thread whose inference has ended so many processes, after the lease of the last one."""
+    for _ in range(number):
         with pytest.raises(Killed):
             world.inferred()
         world.clock.advance(61)
     world.threads.drain()
     (listed,) = world.threads.list()
-    thread = world.threads.get(listed.id)
+    return world.threads.get(listed.id)
+
+
+def test_an_inference_whose_process_died_is_made_and_booked_once_more(made: Callable[..., Inferring]) -> None:
+    world = made(dies, good, policy=Policy(auto_advance=frozenset()))
+    thread = after_deaths(world)
+    assert thread.phase.value == "awaiting_intent_confirmation"
+    assert len(world.events(thread, "inference_started")) == 1
+    assert thread.spent.calls == len(world.mind.asks) == 2
+
+
+def test_an_inference_that_kills_every_process_asks_a_person(made: Callable[..., Inferring]) -> None:
+    world = made(dies)
+    thread = after_deaths(world, 2)
     assert thread.phase.value == "awaiting_intent_clarification"
-    assert thread.problem is not None
-    assert thread.problem.code == "worker_lost"
+    assert problem_of(thread).code == "worker_lost"
     assert len(world.mind.asks) == 2
     assert (thread.spent.calls, thread.spent.tokens) == (2, 4_000), "each may have made its call"
 
 
-def test_a_lost_call_counts_when_the_next_attempt_is_admitted(made: Callable[..., World]) -> None:
+def test_a_lost_call_counts_when_the_next_attempt_is_admitted(made: Callable[..., Inferring]) -> None:
     world = made(dies, good, policy=Policy(budget=Budget(calls=1)))
-    with pytest.raises(Killed):
-        world.inferred()
-    world.clock.advance(61)
-    world.threads.drain()
-    (listed,) = world.threads.list()
-    thread = world.threads.get(listed.id)
+    thread = after_deaths(world)
     assert thread.phase.value == "awaiting_intent_clarification"
-    assert thread.problem is not None
-    assert thread.problem.code == "budget"
+    assert problem_of(thread).code == "budget"
     assert len(world.mind.asks) == 1
     assert thread.spent.calls == 1
-
-
-def test_a_lost_call_is_booked_with_the_answer_of_the_next_attempt(made: Callable[..., World]) -> None:
-    world = made(dies, good, policy=Policy(auto_advance=frozenset()))
-    with pytest.raises(Killed):
-        world.inferred()
-    world.clock.advance(61)
-    world.threads.drain()
-    (listed,) = world.threads.list()
-    assert world.threads.get(listed.id).spent.calls == len(world.mind.asks) == 2

@@ -83,11 +83,6 @@ def test_a_damaged_line_of_a_real_log_stops_the_thread_or_changes_one_value(data
     assert found.version == len(log)
 
 
-@pytest.mark.parametrize("phase", Phase)
-def test_fold_is_head_in_every_phase_and_every_head_comes_back(phase: Phase) -> None:
-    REACHED[phase].check()
-
-
 def test_equal_commands_give_equal_logs() -> None:
     again = reached(Phase.AWAITING_REVIEW)
     assert again.log == REACHED[Phase.AWAITING_REVIEW].log

@@ -241,7 +241,8 @@ def test_each_gate_alone_can_ask() -> None:
 
 
 def test_what_is_no_confidence_or_no_check_asks() -> None:
-    for confidence in (math.nan, math.inf, 1.01, -0.1, -math.inf):
+    unreadable: list[Any] = [None, "0.9", True]
+    for confidence in (math.nan, math.inf, 1.01, -0.1, -math.inf, *unreadable):
         assert [result.gate for result in judged(confidence=confidence) if not result.passed] == ["confidence"]
     assert judged(replace(END_TO_END, floor=-1.0), confidence=-0.1)[1].passed is False
     for check in ({"name": "ready"}, {"name": "ready", "ok": 1}, {"name": "ready", "ok": None}):
@@ -266,12 +267,6 @@ def test_a_question_or_the_proposal_of_another_stage_passes_no_gate_of_an_action
         Proposal.of_action("tidy", {}, confidence=1.0),
     ):
         assert not passes(judge(Stage.ACTION, odd, END_TO_END, spec=HARMLESS, preconditions=()))
-
-
-def test_an_unreadable_confidence_asks() -> None:
-    for value in (None, "0.9", True):
-        odd = replace(proposed(0.9, Stage.INTENT), confidence=value)  # type: ignore[arg-type]
-        assert not passes(judge(Stage.INTENT, odd, END_TO_END))
 
 
 def test_presets() -> None:

@@ -162,12 +162,6 @@ def test_a_hidden_character_in_a_parameter_is_seen() -> None:
     assert r'service = "we\u200bb\u202e\u00a0x"' in shown
 
 
-def test_a_long_parameter_cannot_imitate_another() -> None:
-    value = "x" * (WIDTH - len(BAR) - len(HANG) - len('service = "')) + "force = true  | force = true"
-    lines = render_text(replace(CARD, parameters={"service": value})).split("\n")
-    assert not [line for line in lines if line.startswith(f"{BAR}force")]
-
-
 def test_only_the_newest_evidence_is_shown_and_private_text_is_named() -> None:
     pieces = [Evidence(id=f"e{number}", label="step", text=f"text {number}") for number in range(EVIDENCE_SHOWN + 2)]
     shown = render_text(replace(CARD, evidence=(*pieces[:-1], replace(pieces[-1], text="", blob="b"))))
@@ -187,13 +181,6 @@ def test_a_text_of_several_lines_is_shown_with_its_lines_and_breaks_between_word
         f"{BAR}{LINE}{'eleven char ' * 7}",
         f"{BAR}{HANG}{'eleven char ' * 5}",
     ]
-
-
-@pytest.mark.parametrize("text", ["\n", "a\n", "\n  > b = 1", "a\nforce = true"])
-def test_a_line_of_a_text_cannot_imitate_a_parameter(text: str) -> None:
-    lines = render_text(replace(CARD, parameters={"text": text})).split("\n")
-    start = lines.index(f"{BAR}text =") + 1
-    assert lines[start : start + text.count("\n") + 1] == [f"{BAR}{LINE}{line}" for line in text.split("\n")]
 
 
 def test_a_redirect_is_counted() -> None:

@@ -21,15 +21,14 @@ from reasonblocks.exceptions import Refused as CoreRefused
 from reasonblocks.exceptions import Unavailable
 from reasonblocks.ports import BatchSink, Mailbox, TelemetrySink
 from reasonblocks.types import Doubt, FSMState, RunInfo, Step, StepDecision, StepInput, StepOutcome
-from reasonblocks_threads import Actor, Cause, Evidence, Phase, StoreUnavailable, Thread, Threads, Trigger
+from reasonblocks_threads import Cause, Evidence, Phase, StoreUnavailable, Thread, Threads, Trigger
 from reasonblocks_threads.builtin import LETTER_S
 from reasonblocks_threads.render import render_text
 from reasonblocks_threads.steering._letters import CALLS
 from reasonblocks_threads.steering._sink import MOST_OPEN, NOT_OPENED, QUIET_CALLS, RunSink
-from tests.threads.driver import Clock
+from tests.threads.driver import MARA, Clock, report_of
 from tests.threads.test_watch import call
 
-MARA = Actor.person("mara")
 ADVICE = "Read the parser before you edit it again."
 SAID = f"An operator of this run says: {ADVICE}"
 
@@ -131,6 +130,17 @@ def desk(database: Path | None = None, **options: Any) -> Iterator[Desk]:
         made.close()
 
 
+@pytest.fixture
+def at() -> Iterator[Desk]:
+    with desk() as made:
+        yield made
+
+
+@pytest.fixture
+def session(at: Desk) -> SteeringSession:
+    return at.rb.session(run_id="r")
+
+
 def telling(decisions: Sequence[StepDecision]) -> list[int]:
     """The calls whose guidance has the person's words."""
     return [decision.step for decision in decisions if SAID in decision.guidance]
@@ -176,13 +186,12 @@ def test_a_stuck_run_is_handed_over_and_told_in_one_call() -> None:
         at.finish(session)
 
 
-def test_the_sink_and_the_mailbox_are_those_of_the_core() -> None:
-    with desk() as at:
-        mailbox = at.threads.mailbox()
-        assert isinstance(at.sink, TelemetrySink)
-        assert isinstance(at.sink, BatchSink)
-        assert isinstance(mailbox, Mailbox)
-        assert getattr(mailbox, "inline", False) is True
+def test_the_sink_and_the_mailbox_are_those_of_the_core(at: Desk) -> None:
+    mailbox = at.threads.mailbox()
+    assert isinstance(at.sink, TelemetrySink)
+    assert isinstance(at.sink, BatchSink)
+    assert isinstance(mailbox, Mailbox)
+    assert getattr(mailbox, "inline", False) is True
 
 
 def test_events_reach_the_threads_through_the_client() -> None:
@@ -200,29 +209,25 @@ def test_events_reach_the_threads_through_the_client() -> None:
         assert threads.get(thread.id).run == "ended"
 
 
-def test_a_failed_call_does_not_use_up_its_letter() -> None:
-    with desk() as at, at.rb.session(run_id="r") as session:
-        thread = at.advise(at.stall(session))
-        decisions = [at.step(session, error="TimeoutError: late"), at.step(session)]
-        assert telling(decisions) == [4, 5]
-        assert at.threads.get(thread.id).phase is Phase.EXECUTING
-        decisions = at.steps(session, 3)
-        assert telling(decisions) == []
-        assert at.threads.get(thread.id).phase is Phase.DONE
-        at.finish(session)
+def test_a_failed_call_does_not_use_up_its_letter(at: Desk, session: SteeringSession) -> None:
+    thread = at.advise(at.stall(session))
+    decisions = [at.step(session, error="TimeoutError: late"), at.step(session)]
+    assert telling(decisions) == [4, 5]
+    assert at.threads.get(thread.id).phase is Phase.EXECUTING
+    decisions = at.steps(session, 3)
+    assert telling(decisions) == []
+    assert at.threads.get(thread.id).phase is Phase.DONE
 
 
-def test_a_retried_call_has_the_letter_again_and_it_is_told_once() -> None:
-    with desk() as at, at.rb.session(run_id="r") as session:
-        thread = at.advise(at.stall(session))
-        at.step(session)
-        again = session.begin_step(StepInput(key="call-4", completed=Step(thought="I try 4.")))
-        assert (again.replayed, telling([again])) == (True, [4])
-        session.end_step(again, StepOutcome(text="I try 5."))
-        assert telling(at.steps(session, 2)) == []
-        reports = [event for event in at.threads.log(thread.id) if event.kind == "execution_finished"]
-        assert len(reports) == 1
-        at.finish(session)
+def test_a_retried_call_has_the_letter_again_and_it_is_told_once(at: Desk, session: SteeringSession) -> None:
+    thread = at.advise(at.stall(session))
+    at.step(session)
+    again = session.begin_step(StepInput(key="call-4", completed=Step(thought="I try 4.")))
+    assert (again.replayed, telling([again])) == (True, [4])
+    session.end_step(again, StepOutcome(text="I try 5."))
+    assert telling(at.steps(session, 2)) == []
+    reports = [event for event in at.threads.log(thread.id) if event.kind == "execution_finished"]
+    assert len(reports) == 1
 
 
 def test_a_resumed_run_is_told_once(tmp_path: Path) -> None:
@@ -240,67 +245,56 @@ def test_a_resumed_run_is_told_once(tmp_path: Path) -> None:
         assert len(first.threads.list(live=False)) == 1
 
 
-def test_a_letter_whose_report_was_lost_is_told_once_and_its_card_says_so() -> None:
-    with desk() as at:
-        session = at.rb.session(run_id="r")
-        thread = at.advise(at.stall(session))
-        told = session.begin_step(StepInput(key="call-4", completed=Step(thought="I try 4.")))
-        session.end_step(told, StepOutcome(text="I try 5."))
-        resumed = at.rb.session(snapshot=session.trace.snapshot())
-        assert telling([told, *at.steps(resumed, CALLS + 2)]) == [4]
-        asked = at.threads.get(thread.id)
-        assert asked.phase is Phase.AWAITING_REDIRECT
-        (card,) = at.threads.cards()
-        assert "may have read" in card.report + card.problem
+def test_a_letter_whose_report_was_lost_is_told_once_and_its_card_says_so(at: Desk, session: SteeringSession) -> None:
+    thread = at.advise(at.stall(session))
+    told = session.begin_step(StepInput(key="call-4", completed=Step(thought="I try 4.")))
+    session.end_step(told, StepOutcome(text="I try 5."))
+    resumed = at.rb.session(snapshot=session.trace.snapshot())
+    assert telling([told, *at.steps(resumed, CALLS + 2)]) == [4]
+    asked = at.threads.get(thread.id)
+    assert asked.phase is Phase.AWAITING_REDIRECT
+    (card,) = at.threads.cards()
+    assert "may have read" in card.report + card.problem
 
 
 # --- letters that nobody carries
 
 
-def test_a_letter_that_ten_calls_do_not_carry_is_withdrawn() -> None:
-    with desk() as at:
-        session = at.rb.session(run_id="r", mode="observe")
-        thread = at.advise(at.stall(session))
-        at.steps(session, CALLS)
-        assert at.threads.get(thread.id).phase is Phase.EXECUTING
-        at.step(session)
-        asked = at.threads.get(thread.id)
-        assert asked.phase is Phase.AWAITING_REDIRECT
-        assert asked.execution is not None
-        assert asked.execution.report is not None
-        assert asked.execution.report.code == "not_carried"
-        assert "may have read" in asked.execution.report.summary
-        assert at.threads.mailbox().waiting("r") == ()
-        at.finish(session)
+def test_a_letter_that_ten_calls_do_not_carry_is_withdrawn(at: Desk) -> None:
+    session = at.rb.session(run_id="r", mode="observe")
+    thread = at.advise(at.stall(session))
+    at.steps(session, CALLS)
+    assert at.threads.get(thread.id).phase is Phase.EXECUTING
+    at.step(session)
+    asked = at.threads.get(thread.id)
+    assert asked.phase is Phase.AWAITING_REDIRECT
+    assert report_of(asked).code == "not_carried"
+    assert "may have read" in report_of(asked).summary
+    assert at.threads.mailbox().waiting("r") == ()
+    at.finish(session)
 
 
-def test_a_letter_is_withdrawn_at_the_end_of_its_run() -> None:
-    with desk() as at:
-        session = at.rb.session(run_id="r")
-        thread = at.advise(at.stall(session))
-        at.finish(session, "failure: ValueError")
-        asked = at.threads.get(thread.id)
-        assert (asked.phase, asked.run) == (Phase.AWAITING_REDIRECT, "ended")
-        assert at.threads.mailbox().waiting("r") == ()
+def test_a_letter_is_withdrawn_at_the_end_of_its_run(at: Desk, session: SteeringSession) -> None:
+    thread = at.advise(at.stall(session))
+    at.finish(session, "failure: ValueError")
+    asked = at.threads.get(thread.id)
+    assert (asked.phase, asked.run) == (Phase.AWAITING_REDIRECT, "ended")
+    assert at.threads.mailbox().waiting("r") == ()
 
 
-def test_a_letter_is_not_handed_out_after_half_an_hour() -> None:
-    with desk() as at:
-        session = at.rb.session(run_id="r")
-        thread = at.advise(at.stall(session))
-        at.clock.advance(LETTER_S + 1)
-        assert telling(at.steps(session, 2)) == []
-        at.threads.drain()
-        assert at.threads.get(thread.id).phase is Phase.AWAITING_REDIRECT
-        at.finish(session)
+def test_a_letter_is_not_handed_out_after_half_an_hour(at: Desk, session: SteeringSession) -> None:
+    thread = at.advise(at.stall(session))
+    at.clock.advance(LETTER_S + 1)
+    assert telling(at.steps(session, 2)) == []
+    at.threads.drain()
+    assert at.threads.get(thread.id).phase is Phase.AWAITING_REDIRECT
 
 
-def test_another_run_cannot_tell_a_letter() -> None:
-    with desk() as at, at.rb.session(run_id="r") as session:
-        thread = at.advise(at.stall(session))
-        (note,) = at.threads.mailbox().waiting("r")
-        at.sink.emit(replace(call(4, note_ids=[note.id]), run_id="other"))
-        assert at.threads.get(thread.id).phase is Phase.EXECUTING
+def test_another_run_cannot_tell_a_letter(at: Desk, session: SteeringSession) -> None:
+    thread = at.advise(at.stall(session))
+    (note,) = at.threads.mailbox().waiting("r")
+    at.sink.emit(replace(call(4, note_ids=[note.id]), run_id="other"))
+    assert at.threads.get(thread.id).phase is Phase.EXECUTING
 
 
 def test_letters_of_another_organisation_are_not_handed_out(tmp_path: Path) -> None:
@@ -319,27 +313,23 @@ def test_letters_of_another_organisation_are_not_handed_out(tmp_path: Path) -> N
 # --- the end of a run
 
 
-def test_the_success_of_a_run_settles_its_causes() -> None:
-    with desk() as at:
-        session = at.rb.session(run_id="r")
-        thread = at.stall(session)
-        at.threads.drain()
-        at.finish(session)
-        ended = at.threads.get(thread.id)
-        assert (ended.phase, at.threads.log(thread.id)[-1].data["trigger"]) == (
-            Phase.DISMISSED,
-            Trigger.SOURCE_RESOLVED.value,
-        )
-        assert not at.threads.cards()
+def test_the_success_of_a_run_settles_its_causes(at: Desk, session: SteeringSession) -> None:
+    thread = at.stall(session)
+    at.threads.drain()
+    at.finish(session)
+    ended = at.threads.get(thread.id)
+    assert (ended.phase, at.threads.log(thread.id)[-1].data["trigger"]) == (
+        Phase.DISMISSED,
+        Trigger.SOURCE_RESOLVED.value,
+    )
+    assert not at.threads.cards()
 
 
-def test_a_success_settles_a_thread_whose_letter_nobody_carried() -> None:
-    with desk() as at:
-        session = at.rb.session(run_id="r")
-        thread = at.advise(at.stall(session))
-        at.finish(session)
-        assert at.threads.get(thread.id).phase is Phase.DISMISSED
-        assert at.threads.mailbox().waiting("r") == ()
+def test_a_success_settles_a_thread_whose_letter_nobody_carried(at: Desk, session: SteeringSession) -> None:
+    thread = at.advise(at.stall(session))
+    at.finish(session)
+    assert at.threads.get(thread.id).phase is Phase.DISMISSED
+    assert at.threads.mailbox().waiting("r") == ()
 
 
 def test_a_restarted_process_settles_the_causes_of_a_success(tmp_path: Path) -> None:
@@ -351,53 +341,45 @@ def test_a_restarted_process_settles_the_causes_of_a_success(tmp_path: Path) -> 
         assert thread.phase is Phase.DISMISSED
 
 
-def test_a_run_that_gets_on_settles_its_causes() -> None:
-    with desk() as at, at.rb.session(run_id="r") as session:
-        thread = at.stall(session)
-        at.state.state = FSMState.NORMAL
-        at.steps(session, 2)
-        assert at.threads.get(thread.id).phase is Phase.DISMISSED
-        at.finish(session)
+def test_a_run_that_gets_on_settles_its_causes(at: Desk, session: SteeringSession) -> None:
+    thread = at.stall(session)
+    at.state.state = FSMState.NORMAL
+    at.steps(session, 2)
+    assert at.threads.get(thread.id).phase is Phase.DISMISSED
 
 
 @pytest.mark.parametrize("outcome", ["failure: ValueError", "stopped: stalled", "failure: abandoned"])
-def test_any_other_end_leaves_the_card_and_says_so(outcome: str) -> None:
-    with desk() as at:
-        session = at.rb.session(run_id="r")
-        thread = at.stall(session)
-        at.threads.drain()
-        at.finish(session, outcome)
-        (card,) = at.threads.cards()
-        assert (card.thread_id, card.run) == (thread.id, "ended")
-        assert f"the run has ended: {outcome}" in [one.text for one in at.threads.get(thread.id).evidence]
+def test_any_other_end_leaves_the_card_and_says_so(at: Desk, session: SteeringSession, outcome: str) -> None:
+    thread = at.stall(session)
+    at.threads.drain()
+    at.finish(session, outcome)
+    (card,) = at.threads.cards()
+    assert (card.thread_id, card.run) == (thread.id, "ended")
+    assert f"the run has ended: {outcome}" in [one.text for one in at.threads.get(thread.id).evidence]
 
 
-def test_a_success_in_doubt_settles_nothing() -> None:
-    with desk() as at:
-        thread = at.stall(at.rb.session(run_id="r"))
-        doubt = Doubt(monitor="unverified", text="The tests were never run.")
-        at.sink.emit(RunFinish(run_id="r", outcome="success", timestamp=0.0, doubts=(doubt,)))
-        asked = at.threads.get(thread.id)
-        assert (asked.phase.is_terminal, asked.run) == (False, "ended")
-        assert "never run" in asked.evidence[-1].text
+def test_a_success_in_doubt_settles_nothing(at: Desk) -> None:
+    thread = at.stall(at.rb.session(run_id="r"))
+    doubt = Doubt(monitor="unverified", text="The tests were never run.")
+    at.sink.emit(RunFinish(run_id="r", outcome="success", timestamp=0.0, doubts=(doubt,)))
+    asked = at.threads.get(thread.id)
+    assert (asked.phase.is_terminal, asked.run) == (False, "ended")
+    assert "never run" in asked.evidence[-1].text
 
 
-def test_a_run_that_goes_on_after_its_end_is_live_again() -> None:
-    with desk() as at:
-        session = at.rb.session(run_id="r")
-        thread = at.stall(session)
-        at.finish(session, "stopped: stalled")
-        at.sink.emit(call(20, "SKIP"))
-        assert at.threads.get(thread.id).run == "live"
+def test_a_run_that_goes_on_after_its_end_is_live_again(at: Desk, session: SteeringSession) -> None:
+    thread = at.stall(session)
+    at.finish(session, "stopped: stalled")
+    at.sink.emit(call(20, "SKIP"))
+    assert at.threads.get(thread.id).run == "live"
 
 
-def test_threads_of_agents_learn_of_the_end_and_stay() -> None:
-    with desk() as at:
-        asked = at.threads.open(Cause(kind="proposal", key="k", title="Deploy?", run_id="r"), run="live")
-        at.sink.emit(call(0))
-        at.sink.emit(RunFinish(run_id="r", outcome="success", timestamp=0.0))
-        found = at.threads.get(asked.id)
-        assert (found.phase.is_terminal, found.run) == (False, "ended")
+def test_threads_of_agents_learn_of_the_end_and_stay(at: Desk) -> None:
+    asked = at.threads.open(Cause(kind="proposal", key="k", title="Deploy?", run_id="r"), run="live")
+    at.sink.emit(call(0))
+    at.sink.emit(RunFinish(run_id="r", outcome="success", timestamp=0.0))
+    found = at.threads.get(asked.id)
+    assert (found.phase.is_terminal, found.run) == (False, "ended")
 
 
 # --- once
@@ -413,16 +395,6 @@ def stalled(run_id: str, first: int, last: int) -> list[Event]:
 def feed(sink: TelemetrySink, events: Sequence[Event]) -> None:
     for event in events:
         sink.emit(event)
-
-
-def test_two_processes_with_the_same_events_open_one_thread(tmp_path: Path) -> None:
-    clock = Clock()
-    with Threads(tmp_path / "t.db", clock=clock) as one, Threads(tmp_path / "t.db", clock=clock) as other:
-        sinks = one.sink(), other.sink()
-        for event in stalled("r", 1, 5):
-            for sink in sinks:
-                sink.emit(event)
-        assert len(one.list(live=False)) == 1
 
 
 def test_a_restarted_process_opens_no_second_thread(tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,13 +15,11 @@ from reasonblocks_threads import (
     Conflict,
     Evidence,
     Phase,
-    Proposal,
     ReadOnly,
     Refused,
     Thread,
     Trigger,
 )
-from reasonblocks_threads.engine import Engine
 from reasonblocks_threads.phases import Addition
 from reasonblocks_threads.ports import Writing
 from reasonblocks_threads.values import (
@@ -33,22 +30,11 @@ from reasonblocks_threads.values import (
     ExpectPhase,
     ExpectVersion,
     ExpectWork,
-    Work,
     thread_id_of,
 )
 from tests.threads.driver import MARA, Driver
 
 LEA = Actor.person("lea")
-
-
-@pytest.fixture
-def driver() -> Iterator[Driver]:
-    with Driver() as driver:
-        yield driver
-
-
-def engine_of(driver: Driver) -> Engine:
-    return driver.threads._engine
 
 
 def command(
@@ -79,9 +65,9 @@ def rows(driver: Driver, thread: Thread) -> tuple[object, ...]:
 def test_a_known_command_returns_its_result_and_writes_nothing(driver: Driver) -> None:
     thread = driver.reach("proposed")
     note = command(thread, Addition.NOTE, by=MARA, text="look")
-    first = engine_of(driver).submit(note)
+    first = driver.engine.submit(note)
     before = rows(driver, thread)
-    again = engine_of(driver).submit(note)
+    again = driver.engine.submit(note)
     assert not first.replayed
     assert again.replayed
     assert [event.kind for event in again.events] == ["noted"]
@@ -92,10 +78,10 @@ def test_a_known_command_returns_its_result_and_writes_nothing(driver: Driver) -
 def test_a_known_id_with_another_content_is_a_conflict(driver: Driver, change: Mapping[str, Any]) -> None:
     thread = driver.reach("proposed")
     given: dict[str, Any] = {"by": MARA, "text": "look"}
-    after = engine_of(driver).submit(command(thread, Addition.NOTE, **given)).thread
+    after = driver.engine.submit(command(thread, Addition.NOTE, **given)).thread
     before = rows(driver, thread)
     with pytest.raises(Conflict, match="another content"):
-        engine_of(driver).submit(command(after, Addition.NOTE, **{**given, **change}))
+        driver.engine.submit(command(after, Addition.NOTE, **{**given, **change}))
     assert rows(driver, thread) == before
 
 
@@ -112,7 +98,7 @@ def test_what_a_command_expects_is_checked(driver: Driver) -> None:
     before = rows(driver, thread)
     for expect in wrong:
         with pytest.raises(Conflict):
-            engine_of(driver).submit(command(thread, Trigger.BEGIN_INFERENCE, expect))
+            driver.engine.submit(command(thread, Trigger.BEGIN_INFERENCE, expect))
     assert rows(driver, thread) == before
 
 
@@ -153,7 +139,7 @@ def test_an_answer_must_name_the_open_card(driver: Driver) -> None:
     before = rows(driver, thread)
     for expect in (ExpectVersion(version=thread.version), ExpectPhase(phase=thread.phase, entered=thread.entered)):
         with pytest.raises(Refused, match="must name it"):
-            engine_of(driver).submit(command(thread, Trigger.DISMISSED_BY_USER, expect, by=MARA))
+            driver.engine.submit(command(thread, Trigger.DISMISSED_BY_USER, expect, by=MARA))
     assert rows(driver, thread) == before
 
 
@@ -166,7 +152,7 @@ def test_the_effects_of_a_command_belong_to_its_transaction(driver: Driver) -> N
         raise RuntimeError("the disk is full")
 
     with pytest.raises(RuntimeError):
-        engine_of(driver).submit(command(thread, Trigger.BEGIN_INFERENCE), effects=effects)
+        driver.engine.submit(command(thread, Trigger.BEGIN_INFERENCE), effects=effects)
     assert rows(driver, thread) == before
     with driver.store.read() as reading:
         assert "seen" not in reading.meta()
@@ -185,12 +171,12 @@ def test_the_system_decides_anew_five_times(driver: Driver, faster: int, wins: b
         return made
 
     if wins:
-        submitted = engine_of(driver).submit_latest(thread.id, make)
+        submitted = driver.engine.submit_latest(thread.id, make)
         assert submitted is not None
         assert submitted.thread.phase is Phase.AWAITING_INFERENCE
     else:
         with pytest.raises(Conflict):
-            engine_of(driver).submit_latest(thread.id, make)
+            driver.engine.submit_latest(thread.id, make)
         assert driver.get(thread.id).phase is Phase.PROPOSED
     assert len(tries) == 5
 
@@ -198,33 +184,26 @@ def test_the_system_decides_anew_five_times(driver: Driver, faster: int, wins: b
 def test_nothing_is_submitted_if_there_is_nothing_to_do(driver: Driver) -> None:
     thread = driver.reach("proposed")
     before = rows(driver, thread)
-    assert engine_of(driver).submit_latest(thread.id, lambda _: None) is None
+    assert driver.engine.submit_latest(thread.id, lambda _: None) is None
     assert rows(driver, thread) == before
-
-
-def claimed(driver: Driver) -> Work:
-    with driver.store.write() as writing:
-        work = writing.claim(now=driver.clock(), lease="mine", has=engine_of(driver).has, leases={}, most={})
-    assert work is not None
-    return work
 
 
 def test_a_result_needs_its_lease_once(driver: Driver) -> None:
     thread = driver.reach("proposed")
-    work = claimed(driver)
-    assert engine_of(driver).report(work, Trigger.BEGIN_INFERENCE, {}) is not None
-    assert engine_of(driver).report(work, Trigger.BEGIN_INFERENCE, {}) is not None  # replayed
+    work = driver.claim()
+    assert driver.engine.report(work, Trigger.BEGIN_INFERENCE, {}) is not None
+    assert driver.engine.report(work, Trigger.BEGIN_INFERENCE, {}) is not None  # replayed
     assert [event.kind for event in driver.threads.log(thread.id)] == ["thread_opened", "phase_changed"]
 
 
 def test_the_lost_result_of_an_execution_is_a_late_report(driver: Driver) -> None:
     thread = driver.reach("executing")
-    work = claimed(driver)
+    work = driver.claim()
     driver.clock.advance(1_000)
     with driver.store.write() as writing:
         writing.remove_works(thread.id, ["execute"])
     data = {"execution": f"{thread.id}.x{thread.entered}", "report": {"succeeded": True}}
-    assert engine_of(driver).report(work, Trigger.EXECUTION_DONE, data, detail="shipped") is None
+    assert driver.engine.report(work, Trigger.EXECUTION_DONE, data, detail="shipped") is None
     last = driver.threads.log(thread.id)[-1]
     assert last.kind == "late_report"
     assert last.data["detail"] == "shipped"
@@ -233,10 +212,10 @@ def test_the_lost_result_of_an_execution_is_a_late_report(driver: Driver) -> Non
 
 def test_a_lost_begin_leaves_nothing(driver: Driver) -> None:
     thread = driver.reach("proposed")
-    work = claimed(driver)
+    work = driver.claim()
     driver.threads.dismiss(thread.id, by=MARA)
     before = rows(driver, thread)
-    assert engine_of(driver).report(work, Trigger.BEGIN_INFERENCE, {}) is None
+    assert driver.engine.report(work, Trigger.BEGIN_INFERENCE, {}) is None
     assert rows(driver, thread) == before
 
 
@@ -293,7 +272,7 @@ def test_private_evidence_is_in_no_log_and_can_be_erased(driver: Driver) -> None
 def test_private_texts_without_a_log_line_are_not_kept(driver: Driver) -> None:
     thread = driver.reach("proposed")
     items = [{"id": f"e{n}", "label": "l", "text": f"{SECRET} {n}", "private": True} for n in range(80)]
-    engine_of(driver).submit(command(thread, Addition.EVIDENCE, items=items))
+    driver.engine.submit(command(thread, Addition.EVIDENCE, items=items))
     assert driver.threads.erase(thread.id, by=MARA) == 64
     db = driver.store._writing()  # type: ignore[attr-defined]
     assert db.execute("SELECT count(*) FROM blob").fetchone() == (0,)
@@ -310,7 +289,7 @@ def test_a_private_text_is_no_part_of_what_identifies_a_command(driver: Driver) 
     thread = driver.reach("proposed")
     for text in ("one", "two"):
         items = [{"id": "e", "label": "l", "text": text, "private": True}]
-        engine_of(driver).submit(command(thread, Addition.EVIDENCE, items=items))
+        driver.engine.submit(command(thread, Addition.EVIDENCE, items=items))
     assert len(driver.get(thread.id).evidence) == 1
 
 
@@ -357,24 +336,9 @@ def test_a_child_keeps_the_thread_that_it_follows(driver: Driver) -> None:
     assert driver.threads.open(driver.cause(), parent=parent.id, follows=before.id).follows == before.id
 
 
-def test_no_letter_outlives_its_execution(driver: Driver) -> None:
-    proposal = Proposal.of_action("inject_guidance", {"text": "Read the tests first."}, confidence=0.9)
-    thread = driver.threads.open(driver.cause(run_id="run-1"), proposals=[proposal], run="live")
-    driver.drain()
-    driver.answer(thread.id, "approve")
-    driver.drain()
-    now = driver.get(thread.id)
-    with driver.store.read() as reading:
-        [letter] = reading.letters("run-1")
-    engine_of(driver).submit(command(now, Trigger.TIMEOUT))
-    with driver.store.read() as reading:
-        assert reading.letters("run-1") == []
-        assert reading.letters("run-1", state="withdrawn") == [replace(letter, state="withdrawn")]
-
-
 def test_an_unreadable_thread_is_read_only(driver: Driver) -> None:
     thread = driver.reach("awaiting_confirmation")
-    engine_of(driver).set_suspect(thread)
+    driver.engine.set_suspect(thread)
     before = rows(driver, thread)
     with pytest.raises(ReadOnly):
         driver.answer(thread.id, "approve")

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from reasonblocks_threads import Actor, Card, Cause, Cleaned, Thread, Threads
-from tests.threads.driver import MARA, Clock
-
-AGENT = Actor.agent("agent")
-SECRET = "sk-proj-Zx9Qw7Er5Ty3Ui1Op8As6Df4Gh2Jk0Lz"
+from reasonblocks_threads import Card, Cause, Cleaned, Thread
+from tests.threads.driver import Clock
+from tests.threads.world import SECRET, World, makes
 
 
 class Broom:
@@ -43,46 +41,33 @@ class Bell:
             raise ConnectionError("nobody is there")
 
 
-class World:
+class Kept(World):
+    """Threads with a cleaner and a notifier, if there are any."""
+
     def __init__(self, broom: Broom | None = None, bell: Bell | None = None) -> None:
-        self.clock = Clock()
-        self.threads = Threads(None, cleaners=[broom] if broom else [], notifier=bell, clock=self.clock)
+        super().__init__(cleaners=[broom] if broom else [], notifier=bell)
 
     def asked(self) -> Thread:
-        thread = self.threads.open(Cause(kind="incident", key="disk", title="The disk is full"), by=AGENT)
-        self.threads.drain()
-        assert self.threads.get(thread.id).phase.value == "awaiting_action_clarification"
+        thread = self.opened(Cause(kind="incident", key="disk", title="The disk is full"))
+        assert thread.phase.value == "awaiting_action_clarification"
         return thread
 
     def cleaned(self) -> Thread:
-        thread = self.asked()
-        (card,) = self.threads.cards()
-        self.threads.answer(card, "clean_up", by=MARA)
-        self.threads.drain()
-        return self.threads.get(thread.id)
+        return self.answered(self.asked(), "clean_up")
 
 
 @pytest.fixture
-def made() -> Iterator[Callable[..., World]]:
-    worlds: list[World] = []
-
-    def make(**given: Any) -> World:
-        worlds.append(World(**given))
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.threads.close()
+def made() -> Iterator[Callable[..., Kept]]:
+    yield from makes(Kept)
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_a_source_that_is_clean_or_gone_is_cleaned_up(made: Callable[..., World], gone: bool) -> None:
+def test_a_source_that_is_clean_or_gone_is_cleaned_up(made: Callable[..., Kept], gone: bool) -> None:
     broom = Broom(lambda key: Cleaned(succeeded=True, detail="muted", already_gone=gone))
     world = made(broom=broom)
     thread = world.cleaned()
     assert thread.phase.value == "done_cleanup_successful"
-    (event,) = [event for event in world.threads.log(thread.id) if event.kind == "source_cleaned_up"]
-    assert event.data == {"detail": "muted", "already_gone": gone}
+    assert world.events(thread, "source_cleaned_up") == [{"detail": "muted", "already_gone": gone}]
 
 
 def leaves(key: str) -> Cleaned:
@@ -101,17 +86,16 @@ def leaves(key: str) -> Cleaned:
     ],
 )
 def test_a_clean_up_without_success_asks_a_person(
-    made: Callable[..., World], script: Callable[[str], Any], why: str
+    made: Callable[..., Kept], script: Callable[[str], Any], why: str
 ) -> None:
     world = made(broom=Broom(script))
     thread = world.cleaned()
     assert thread.phase.value == "done_cleanup_unsuccessful"
-    (card,) = world.threads.cards()
-    assert why in card.problem
-    assert SECRET not in card.problem
+    assert why in world.card(thread).problem
+    assert SECRET not in world.card(thread).problem
 
 
-def test_a_clean_up_that_hangs_is_given_up(made: Callable[..., World]) -> None:
+def test_a_clean_up_that_hangs_is_given_up(made: Callable[..., Kept]) -> None:
     release = threading.Event()
 
     def hangs(key: str) -> Cleaned:
@@ -123,39 +107,26 @@ def test_a_clean_up_that_hangs_is_given_up(made: Callable[..., World]) -> None:
     thread = world.cleaned()
     release.set()
     assert thread.phase.value == "done_cleanup_unsuccessful"
-    (card,) = world.threads.cards()
-    assert "in time" in card.problem
+    assert "in time" in world.card(thread).problem
 
 
-def test_a_person_is_told_once_of_a_card_and_again_only_after_a_failure(made: Callable[..., World]) -> None:
+def test_a_person_is_told_once_of_a_card_and_again_only_after_a_failure(made: Callable[..., Kept]) -> None:
     bell = Bell(failures=2)
     world = made(bell=bell)
     thread = world.asked()
     assert len(bell.rung) == 1
     for _ in range(3):
-        world.clock.advance(60)
-        world.threads.drain()
+        world.later(60)
     assert len(bell.rung) == 3
     assert {card.thread_id for card in bell.rung} == {thread.id}
 
 
-def test_nobody_is_told_of_a_card_that_is_closed(made: Callable[..., World]) -> None:
+@pytest.mark.parametrize(("answer", "given"), [("skip", {}), ("later", {"until": Clock().now + 3_600})])
+def test_nobody_is_told_of_a_card_that_is_closed_or_put_off(
+    made: Callable[..., Kept], answer: str, given: dict[str, Any]
+) -> None:
     bell = Bell(failures=1)
     world = made(bell=bell)
-    world.asked()
-    (card,) = world.threads.cards()
-    world.threads.answer(card, "skip", by=MARA)
-    world.clock.advance(60)
-    world.threads.drain()
-    assert len(bell.rung) == 1
-
-
-def test_nobody_is_told_of_a_card_that_is_put_off(made: Callable[..., World]) -> None:
-    bell = Bell(failures=1)
-    world = made(bell=bell)
-    world.asked()
-    (card,) = world.threads.cards()
-    world.threads.answer(card, "later", until=world.clock.now + 3600, by=MARA)
-    world.clock.advance(60)
-    world.threads.drain()
+    world.answered(world.asked(), answer, **given)
+    world.later(60)
     assert len(bell.rung) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,6 @@ from tests.whole import WHOLE
 
 ROOT = Path(__file__).parents[2]
 KILLED = [(name,) for name in WALKS] if WHOLE else [("W3", "W26", "W28")]
-
-
-@pytest.fixture
-def driver() -> Iterator[Driver]:
-    with Driver() as driver:
-        yield driver
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -174,17 +168,6 @@ def test_a_result_that_comes_after_the_end_is_a_late_report(driver: Driver) -> N
     assert kinds[-2:] == ["phase_changed", "late_report"]
     assert driver.get(thread.id).spent.calls == 1, "the call was made, so it is booked"
     check_rest(driver, driver.replayed())
-
-
-def test_the_parent_of_a_cleaned_child_is_done(driver: Driver) -> None:
-    driver.mind.mood = {"intent": "low"}
-    parent = driver.open(children=[driver.cause()])
-    driver.drain()
-    (child,) = driver.get(parent.id).children
-    driver.answer(child.id, "clean_up")
-    driver.drain()
-    assert driver.get(child.id).phase is Phase.DONE_CLEANUP_SUCCESSFUL
-    assert driver.get(parent.id).phase is Phase.DONE
 
 
 @pytest.mark.parametrize("names", KILLED, ids=" ".join)

@@ -80,11 +80,6 @@ def test_entering_skip_is_a_stall_until_the_run_gets_on() -> None:
     assert brief(found, "lasts") == [("lasts", "stall", at, "run_stalled", 8) for at in (9, 10, 11)]
 
 
-@pytest.mark.parametrize("state", ["NORMAL", "FAST"])
-def test_easy_states_end_a_stall(state: str) -> None:
-    assert brief(told(calls(("SKIP", 1), (state, 2))), "over") == [("over", "stall", 1, None, 0)]
-
-
 def slow(*, injected: Sequence[int], most: int = 14) -> list[StepEvent]:
     gates = ["inject" if at in injected else "quiet" for at in range(most)]
     return [call(at, "SLOW", gate=gate, fires="loop" if gate == "inject" else None) for at, gate in enumerate(gates)]
@@ -93,19 +88,6 @@ def slow(*, injected: Sequence[int], most: int = 14) -> list[StepEvent]:
 def test_twelve_slow_calls_with_two_injections_are_struggling() -> None:
     found = told(slow(injected=(2, 6)))
     assert brief(found, "raised") == [("raised", "stall", 11, "run_struggling", 0)]
-
-
-@pytest.mark.parametrize("events", [slow(injected=(2, 6), most=11), slow(injected=(2,)), slow(injected=())])
-def test_fewer_calls_or_injections_are_not_struggling(events: Sequence[Event]) -> None:
-    assert brief(told(events), "raised") == []
-
-
-def test_a_struggling_run_that_stalls_raises_both_in_one_family() -> None:
-    found = told([*slow(injected=(2, 6), most=12), call(12, "SKIP")])
-    assert [(one.family, one.kind) for one in found if one.what == "raised"] == [
-        ("stall", "run_struggling"),
-        ("stall", "run_stalled"),
-    ]
 
 
 def test_three_findings_after_an_injection_are_unheeded_until_five_quiet_steps() -> None:
@@ -122,15 +104,6 @@ def test_a_finding_that_the_cap_keeps_back_is_unheeded_at_once() -> None:
     assert brief(told([call(4, fires="drift", gate="cap")])) == [("raised", "type:drift", 4, "monitor_unheeded", 4)]
 
 
-def test_findings_that_were_never_told_are_not_unheeded() -> None:
-    assert told([call(at, fires="loop", gate="cooldown") for at in range(9)]) == []
-
-
-def test_five_quiet_steps_end_what_an_injection_began() -> None:
-    gates = ["inject", *["quiet"] * 5, *["cooldown"] * 3]
-    assert told([call(at, fires=None if gate == "quiet" else "loop", gate=gate) for at, gate in enumerate(gates)]) == []
-
-
 def test_the_type_is_that_of_the_finding_in_the_text() -> None:
     noticed = told([call(0, fires="churn", gate="cap", kind="waiting")])
     assert [one.family for one in noticed] == ["type:loop"]
@@ -145,19 +118,9 @@ def test_what_is_no_call_that_returned_counts_for_nothing(metadata: dict[str, An
     assert (memory, noticed) == (WatchMemory(), ())
 
 
-def test_a_repeated_call_counts_once() -> None:
-    events = slow(injected=(2, 6), most=11)
-    assert told([*events, *events]) == []
-
-
 def test_an_observed_run_was_told_nothing() -> None:
     events = [call(at, fires="loop", gate="cap", mode="observe", sources=()) for at in range(5)]
     assert told(events) == []
-
-
-def test_a_step_that_was_not_evaluated_is_no_quiet_step() -> None:
-    kept = [call(0, fires="loop", gate="cap"), *[call(at, gate="unavailable") for at in range(1, 9)]]
-    assert brief(told(kept), "over") == []
 
 
 # --- the end of a run

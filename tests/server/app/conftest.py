@@ -1,4 +1,4 @@
-"""One running server for the tests of this folder."""
+"""A client of the running server."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.server.running import Running, running
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("app")) as found:
-        yield found
+from tests.server.running import Running
 
 
 @pytest.fixture(scope="session")

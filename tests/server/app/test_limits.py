@@ -28,11 +28,15 @@ JSON = {"Content-Type": "application/json"}
 MB = 1_000_000
 
 
+def connected(server: Running) -> socket.socket:
+    address = urlsplit(server.url)
+    return socket.create_connection((address.hostname or "", address.port or 0), timeout=20)
+
+
 def told(server: Running, head: str, body: bytes = b"") -> tuple[int, bytes]:
     """Send a request as it is written, and return the status and the rest of the answer until the connection ends."""
-    address = urlsplit(server.url)
-    with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as connection:
-        lines = [head, f"Host: {address.netloc}", f"Authorization: Bearer {server.key}", "Connection: close"]
+    with connected(server) as connection:
+        lines = [head, "Host: x", f"Authorization: Bearer {server.key}", "Connection: close"]
         connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
         found = b""
         while part := connection.recv(65_536):
@@ -60,22 +64,17 @@ def test_a_length_that_is_no_number_is_refused(server: Running, length: str) -> 
 
 
 def test_bodies_that_never_arrive_keep_no_other_request_out(server: Running, client: httpx.Client) -> None:
-    address = urlsplit(server.url)
     head = b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n["
     with ExitStack() as held:
         for _ in range(IN_FLIGHT + 1):
-            place = (address.hostname or "", address.port or 0)
-            held.enter_context(socket.create_connection(place, timeout=20)).sendall(head)
+            held.enter_context(connected(server)).sendall(head)
         assert client.get("/monitor/runs").status_code == 200
 
 
 def test_a_body_that_ends_early_reaches_no_route(server: Running, client: httpx.Client) -> None:
-    address = urlsplit(server.url)
-    with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as connection:
-        head = (
-            f"POST /v1/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\nContent-Length: 100\r\n\r\n"
-        )
-        connection.sendall(head.encode() + b'{"text"')
+    head = ["POST /v1/score HTTP/1.1", "Host: x", f"Authorization: Bearer {server.key}", "Content-Length: 100", "", ""]
+    with connected(server) as connection:
+        connection.sendall("\r\n".join(head).encode() + b'{"text"')
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(65_536) == b""
     assert client.get("/health").status_code == 200
@@ -138,13 +137,6 @@ def test_texts_that_no_database_stores_cause_no_server_error(client: httpx.Clien
     assert answer.status_code in (200, 400, 422), answer.text
     answer = client.post("/v1/score", content=f'{{"text": {text}}}'.encode(), headers=JSON)
     assert answer.status_code in (200, 400, 422), answer.text
-
-
-@pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"text"', b"{", b"\xff\xfe", b'{"text": 1}', b"{} {}"])
-def test_a_body_of_another_form_is_refused_with_a_reason(client: httpx.Client, body: bytes) -> None:
-    answer = client.post("/v1/score", content=body, headers=JSON)
-    assert answer.status_code in (400, 422)
-    assert [*answer.json()] == ["detail"]
 
 
 def test_a_body_without_a_type_is_json(client: httpx.Client) -> None:

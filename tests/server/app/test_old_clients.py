@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import httpx
 
-from reasonblocks.account.observe import observe
-from reasonblocks.types import Account, Step, ToolCall, ToolResult
-from reasonblocks.wire import EvaluateRequest, WireStep
 from tests.server.app.asking import LOOP, Body
 
 FIELDS = {
@@ -46,37 +43,6 @@ def test_a_run_that_is_sent_whole_each_time_is_steered_and_stored(client: httpx.
     assert [answer["inject"] for answer in answers].count(True) >= 2
     run = client.get(path).json()
     assert (run["run"]["outcome"], run["run"]["agent_name"], len(run["steps"])) == (outcome["outcome"], "bugfixer", 10)
-
-
-def test_every_answer_is_that_of_the_same_steps_with_an_account(client: httpx.Client) -> None:
-    step = Step(
-        thought=LOOP["thought"],
-        tool_calls=(ToolCall(id="call", name="run_tests", arguments={"path": "tests"}),),
-        tool_results=(ToolResult(call_id="call", name="run_tests", output=LOOP["observation"], is_error=True),),
-    )
-    account = Account()
-    for number in range(6):
-        account = observe(step, account, number, {})
-        flat = client.post("/monitors/evaluate", json={"steps": [LOOP] * (number + 1)}).json()
-        request = EvaluateRequest(from_step=number, steps=[WireStep.of(step)], account=account, injected=[])
-        answer = client.post("/v1/monitors/evaluate", json=request.model_dump()).json()
-        assert flat == answer
-
-
-def test_a_search_by_context_and_level_is_answered(client: httpx.Client) -> None:
-    body = {"context": "I run the tests.", "level": "e3", "model": "m"}
-    traces = client.post("/traces/retrieve", json=body).raise_for_status().json()["traces"]
-    assert {
-        "tier",
-        "level",
-        "similarity",
-        "pattern_id",
-        "fields",
-        "failure_type",
-        "model_family",
-        "source_trace_id",
-    } <= {*traces[0]}
-    assert "instruction" in traces[0]["fields"]
 
 
 def test_an_empty_run_and_an_unknown_field_are_no_errors(client: httpx.Client) -> None:

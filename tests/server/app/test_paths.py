@@ -1,74 +1,14 @@
-"""Paths: an id may hold any character, and every route is served with and without a version."""
+"""Every route is served with and without a version, and is in the document."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import time
-from urllib.parse import quote
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.server.routes.walk import KNOWN
-
-ODD = [
-    "../x",
-    "a/b?",
-    "a%2Fb",
-    "..",
-    ".",
-    "x/steps",
-    "x/finish",
-    "/",
-    "a//b",
-    "#",
-    "a b",
-    "+",
-    "ключ",
-    "😀",
-    "\n",
-    "%",
-    "%00",
-]
-
-
-def found(client: httpx.Client, run_id: str) -> str:
-    """Make a run by a step and finish it, and return its id as it is read back."""
-    sent = quote(run_id, safe="").replace(".", "%2E")  # a client resolves ".." as it is
-    path = f"/v1/monitor/runs/{sent}"
-    step = {"step_index": 0, "action": "a", "timestamp": time.time()}
-    client.post(f"{path}/steps", json=step).raise_for_status()
-    client.post(f"{path}/finish", json={"outcome": "success"}).raise_for_status()
-    body = client.get(path).raise_for_status().json()
-    assert body["run"]["outcome"] == "success"
-    assert len(body["steps"]) == 1
-    name: str = body["run"]["run_id"]
-    return name
-
-
-@pytest.mark.parametrize("run_id", ODD)
-def test_a_run_of_any_id_is_found_again(client: httpx.Client, run_id: str) -> None:
-    assert found(client, run_id) == run_id
-
-
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=40))
-def test_a_run_of_any_text_is_found_again(client: httpx.Client, run_id: str) -> None:
-    assert found(client, run_id) == run_id
-
-
-def test_an_empty_id_is_an_error_of_the_client(client: httpx.Client) -> None:
-    assert client.post("/v1/monitor/runs//steps", json={"step_index": 0}).status_code == 422
-    assert client.get("/v1/monitor/runs/").status_code == 422
-
-
-def test_an_id_that_is_no_text_is_refused(client: httpx.Client) -> None:
-    answer = client.get("/v1/monitor/runs/%ff%fe")
-    assert answer.status_code == 400
-    assert answer.json()["detail"] == "run_id: must be percent-encoded UTF-8"
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready", "/openapi.json", "/docs", "/patterns", "/monitor/runs"])

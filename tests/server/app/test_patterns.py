@@ -75,16 +75,6 @@ def test_a_revision_may_be_an_entity_tag(client: httpx.Client, revision: str) ->
     assert client.put("/v1/patterns/tagged", json=lesson("tagged", off=True), headers=headers).status_code == 200
 
 
-def test_an_org_sees_its_own_patterns_and_the_shared_ones(client: httpx.Client, globex: httpx.Client) -> None:
-    client.post("/v1/patterns", json=lesson("ours"))
-    assert "ours" in ids(client)
-    assert ids(globex) == sorted(pattern.id for pattern in starter_patterns())
-    assert globex.get("/v1/patterns/ours").status_code == 404
-    assert globex.put("/v1/patterns/ours", json=lesson("ours"), headers={"If-Match": "1"}).status_code == 404
-    assert globex.delete("/v1/patterns/ours").status_code == 404
-    assert client.get("/v1/patterns/ours").json()["revision"] == 1
-
-
 def test_two_orgs_may_have_different_patterns_of_one_id(client: httpx.Client, globex: httpx.Client) -> None:
     client.post("/v1/patterns", json=lesson("both"))
     assert globex.post("/v1/patterns", json=lesson("both", off=True)).status_code == 201
@@ -149,13 +139,6 @@ def test_an_id_may_hold_any_character(client: httpx.Client, name: str) -> None:
     client.post("/v1/patterns", json=lesson(name)).raise_for_status()
     found = client.get(f"/v1/patterns/{quote(name, safe='')}")
     assert found.json()["id"] == name
-
-
-def test_reading_and_changing_have_scopes(server: Running) -> None:
-    with server.client(server.make_key("read")) as reader, server.client(server.make_key("admin")) as admin:
-        assert reader.get("/v1/patterns").status_code == 200
-        assert reader.post("/v1/patterns", json=lesson("x")).status_code == 403
-        assert admin.get("/v1/patterns").status_code == 403
 
 
 def test_a_search_finds_the_org_s_own_lesson_and_no_other_s(client: httpx.Client, globex: httpx.Client) -> None:

@@ -55,24 +55,14 @@ def test_given_settings_take_precedence_and_empty_variables_set_nothing() -> Non
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("workers", 0),
-        ("workers", True),
-        ("burst", 0),
-        ("rate_per_second", float("nan")),
-        ("rate_per_second", -1),
-        ("max_body_bytes", 5),
-        ("retention_days", 0),
-        ("sqlite_synchronous", "OFF"),
-        ("static_keys", ("a key with spaces in it",)),
-        ("static_keys", ("@acme",)),
-        ("static_keys", ("key-of-the-tests@",)),
-        ("static_keys", ("k7",)),
-        ("static_keys", ("fifteen-letters@acme",)),
-        ("static_keys", ("ключ",)),
-        ("database_url", "mysql://db"),
-        ("qdrant_url", "qdrant:6333"),
+        ("workers", 0), ("workers", True), ("burst", 0), ("rate_per_second", float("nan")), ("rate_per_second", -1),
+        ("max_body_bytes", 5), ("retention_days", 0), ("sqlite_synchronous", "OFF"),
+        ("static_keys", ("a key with spaces in it",)), ("static_keys", ("@acme",)),
+        ("static_keys", ("key-of-the-tests@",)), ("static_keys", ("k7",)),
+        ("static_keys", ("fifteen-letters@acme",)), ("static_keys", ("ключ",)), ("database_url", "mysql://db"),
+        ("threads_url", "mysql://db"), ("threads_url", ""), ("qdrant_url", "qdrant:6333"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_setting_is_named_with_its_rule(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"^{name}=.*: must ") as caught:
         Settings(**{name: value})
@@ -92,9 +82,8 @@ def test_every_usual_form_of_a_database_url_is_taken(url: str) -> None:
 
 def test_settings_show_no_secret_and_can_be_sent_to_workers() -> None:
     settings = Settings(
-        static_keys=("hidden-key-of-tests",),
-        database_url="postgresql://u:hidden@db/rb",
-        qdrant_api_key="hidden",
-    )
+        static_keys=("hidden-key-of-tests",), database_url="postgresql://u:hidden@db/rb", qdrant_api_key="hidden",
+        threads_url="postgresql://u:hidden@db/threads",
+    )  # fmt: skip
     assert "hidden" not in repr(settings)
     assert pickle.loads(pickle.dumps(settings)) == settings

@@ -35,13 +35,3 @@ def test_the_decisions_are_those_of_one_client_with_all_runs(server: Running) ->
         assert here == there, number
         judged.append(there[0]["judged_by"])
     assert judged == [*["shipped"] * 2, *[f"own: 2 of 3, {runs} runs" for runs in (2, 3, 4)]]
-
-
-def test_another_org_has_a_patience_of_its_own(server: Running) -> None:
-    first, second = server.make_key(org="full"), server.make_key(org="empty")
-    with client(server, first) as rb:
-        for number in range(2):
-            log_of(rb, number, mode="observe")
-        assert log_of(rb, 2)[0]["judged_by"] == "own: 2 of 3, 2 runs"
-    with client(server, second) as rb:
-        assert log_of(rb, 0)[0]["judged_by"] == "shipped"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonblocks_server.storage import Storage
+from tests.server.running import stored
 from tests.workbench.cli.conftest import Command
 from tests.workbench.cli.test_terminal import EVIL, obeyed
 
@@ -31,9 +31,8 @@ def test_a_created_key_can_be_found_by_the_server(keys: Command, tmp_path: Path)
     key = keys("create", "--name", "ci", "--org", "acme", "--scopes", "admin,read", "--project", "p", "--json").objects[
         0
     ]
-    storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
-    found = storage.keys.find(key["key_id"])
-    storage.close()
+    with stored(tmp_path) as storage:
+        found = storage.keys.find(key["key_id"])
     assert found is not None
     assert (found[0].org_id, found[0].scopes, found[0].project_id) == ("acme", ("read", "admin"), "p")
 
@@ -84,9 +83,8 @@ def test_a_key_of_another_org_is_not_revoked(keys: Command) -> None:
 def test_the_changes_of_a_command_are_in_the_audit(keys: Command, tmp_path: Path) -> None:
     key_id = keys("create", "--name", "ci", "--json").objects[0]["key_id"]
     keys("revoke", key_id)
-    storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
-    rows = storage.audit.list("default", limit=10, before=None)
-    storage.close()
+    with stored(tmp_path) as storage:
+        rows = storage.audit.list("default", limit=10, before=None)
     assert [(row.key_id, row.action, row.target) for row in rows] == [
         ("command line", "key.revoke", key_id),
         ("command line", "key.add", f"{key_id} ingest evaluate"),

@@ -12,9 +12,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
-from reasonblocks_server.storage import Storage
+from tests.server.running import stored
 from tests.server.serving import END_S, Served, command, environment, served
 from tests.workbench.cli.conftest import Command
 from tests.workbench.cli.test_terminal import EVIL, obeyed
@@ -34,17 +34,10 @@ def serve(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return lambda *argv: command("serve", *argv)
 
 
-def newer(folder: Path) -> Path:
+def newer(folder: Path) -> None:
     """Make a data folder that a newer version has written."""
-    path = folder / "server.db"
-    storage = Storage.open(f"sqlite:///{path}")
-    storage.migrate()
-    storage.close()
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
+    with stored(folder) as storage, storage._db.writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    engine.dispose()
-    return folder
 
 
 @pytest.mark.parametrize(

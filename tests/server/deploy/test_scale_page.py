@@ -20,12 +20,8 @@ pytestmark = [in_whole, pytest.mark.skipif(why_not() is not None, reason=str(why
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    server = Postgres()
-    try:
-        server.start()
+    with Postgres() as server:
         yield server.new_database()
-    finally:
-        server.close()
 
 
 def store(url: str, run_id: str, now: float) -> list[int]:

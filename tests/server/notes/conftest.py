@@ -1,4 +1,4 @@
-"""One real server for all of these tests."""
+"""A person who writes notes to runs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.server.notes.world import Operator
-from tests.server.running import running
+from tests.server.running import Running
 
 
 @pytest.fixture(scope="session")
-def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    with running(tmp_path_factory.mktemp("notes")) as server, server.client() as http:
+def operator(server: Running) -> Iterator[Operator]:
+    with server.client() as http:
         yield Operator(running=server, http=http)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from reasonblocks.types import StepDecision, StepOutcome
 from reasonblocks_testing import LoopHarness, Script, Turn, tool_call, tool_result
 from tests.core.http.world import answered, given, run
 from tests.server.notes.world import SAID, Operator, lossy
-from tests.server.running import ORG
 
 
 def told(decisions: Sequence[StepDecision]) -> list[int]:
@@ -85,46 +83,6 @@ def test_two_notes_are_told_in_turn(operator: Operator) -> None:
     assert operator.notes("turns") == [("told", 2), ("told", 3)]
 
 
-def test_a_withdrawn_note_is_not_told(operator: Operator) -> None:
-    session = begun(operator, "withdrawn")
-    note_id = operator.say("withdrawn")
-    assert operator.withdraw("withdrawn", note_id) == 204
-    assert told(run(session, 3, start=2)) == []
-    assert operator.notes("withdrawn") == [("withdrawn", None)]
-
-
-def test_a_told_note_cannot_be_withdrawn(operator: Operator) -> None:
-    rb = operator.rb()
-    session = begun(operator, "too-late", rb)
-    note_id = operator.say("too-late")
-    run(session, 2, start=2)
-    rb.close()
-    assert operator.withdraw("too-late", note_id) == 409
-    assert operator.notes("too-late") == [("told", 2)]
-
-
-def test_an_expired_note_is_not_told(operator: Operator) -> None:
-    """The note is put into the storage as one of ten minutes ago, because no test waits."""
-    session, now = begun(operator, "expired"), time.time()
-    server = operator.running.server
-    row = server.storage.notes.add(ORG, "expired", "Too late.", key_id="k", now=now - 600, expires=now - 1)
-    server.live.note_added(row)
-    assert told(run(session, 3, start=2)) == []
-    assert [entry.note_ids for entry in session.step_log] == [()] * 5
-    server.storage.notes.expire(time.time())
-    assert operator.notes("expired") == [("expired", None)]
-
-
-def test_a_note_to_a_run_that_ends_first_is_unheard(operator: Operator) -> None:
-    rb = operator.rb()
-    session = begun(operator, "ended", rb)
-    operator.say("ended")
-    session.finish()
-    rb.close()
-    assert operator.notes("ended") == [("unheard", None)]
-    assert operator.post("ended").status_code == 409
-
-
 @pytest.mark.parametrize("options", [{"mode": "observe"}, {"operator_notes": False}])
 def test_a_run_that_takes_no_notes_refuses_them(operator: Operator, options: dict[str, Any]) -> None:
     run_id = f"deaf-{next(iter(options))}"
@@ -133,10 +91,6 @@ def test_a_run_that_takes_no_notes_refuses_them(operator: Operator, options: dic
     rb.close()
     answer = operator.post(run_id)
     assert (answer.status_code, operator.notes(run_id)) == (409, [])
-
-
-def test_an_unknown_run_refuses_notes(operator: Operator) -> None:
-    assert operator.post("nobody").status_code == 404
 
 
 def test_a_restored_run_is_not_told_again(operator: Operator) -> None:

@@ -44,10 +44,6 @@ class Operator:
         note_id: str = answer.raise_for_status().json()["note_id"]
         return note_id
 
-    def withdraw(self, run_id: str, note_id: str) -> int:
-        """Return the status of a withdrawal."""
-        return self.http.delete(f"/v1/runs/{run_id}/notes/{note_id}").status_code
-
     def notes(self, run_id: str) -> list[tuple[str, int | None]]:
         """Return the state of each note of a run, and the call that carried it."""
         found = self.http.get(f"/v1/runs/{run_id}/notes").raise_for_status().json()["notes"]

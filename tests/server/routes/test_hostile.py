@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from urllib.parse import quote
 
@@ -14,28 +13,10 @@ from tests.server.routes.world import Caller, World, start, step
 from tests.whole import QUICK_EXAMPLES, WHOLE
 
 IDS = [
-    "../x",
-    "..",
-    ".",
-    "a/b?",
-    "%2F",
-    "%252F",
-    "/",
-    "//a//",
-    "a/steps",
-    "a/finish",
-    "x/notes/y",
-    "health-summary",
-    "a b+c&d=e#f",
-    "a\nb",
-    "a\r\n\r\nGET / HTTP/1.1",
-    "\u202e\u2028\x1b[2J",
-    "é" * 100,
-    "🙂" * 50,
-    "'; DROP TABLE runs; --",
-    "{run_id}",
-    "a" * 400,
-]
+    "../x", "..", ".", "a/b?", "%", "%2F", "%252F", "%00", "/", "//a//", "a/steps", "a/finish", "x/notes/y", "+", "#",
+    "\n", "health-summary", "a b+c&d=e#f", "a\r\n\r\nGET / HTTP/1.1", "\u202e\u2028\x1b[2J", "é" * 100, "🙂" * 50,
+    "'; DROP TABLE runs; --", "{run_id}", "a" * 400,
+]  # fmt: skip
 
 
 def encoded(run_id: str) -> str:
@@ -90,12 +71,16 @@ def test_a_long_id_is_shortened_and_found(one: Caller) -> None:
 
 
 def test_a_path_that_is_not_utf_8_is_refused(one: Caller) -> None:
-    assert one("GET", "/monitor/runs/%FF%FE").status_code == 400
+    answer = one("GET", "/monitor/runs/%FF%FE")
+    assert (answer.status_code, answer.json()["detail"]) == (400, "run_id: must be percent-encoded UTF-8")
 
 
 DEEP = 100_000
 BODIES = {
+    "nothing": b"",
     "not JSON": b"{'a': 1}",
+    "two objects": b"{} {}",
+    "a text": b'"text"',
     "a half": b'{"events": [',
     "a list": b"[]",
     "a number": b"1",
@@ -130,20 +115,6 @@ def _is_harmless(path: str, body: bytes, answer: object) -> bool:
         return b"text" in body
     nothing = {"accepted": 0, "repeated": 0, "refused": []}
     return path == "/monitor/events" and b'"events": []' in body and answer == nothing
-
-
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [
-        (gzip.compress(b'{"events": "' + b"x" * 50_000_000 + b'"}'), 413),
-        (gzip.compress(b'{"events": []}')[:-4], 400),
-        (b"not gzip", 400),
-    ],
-    ids=["a bomb", "a half", "plain"],
-)
-def test_a_hostile_gzip_is_refused(one: Caller, content: bytes, status: int) -> None:
-    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
-    assert one("POST", "/monitor/events", content=content, headers=headers).status_code == status
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,7 @@ def batch(run_id: str, number: int) -> list[Body]:
 
 def stored(caller: Caller, run_id: str) -> list[int]:
     """Return the indexes of a run's steps."""
-    page = caller.get(f"/monitor/runs/{run_id}")
-    steps = page["steps"]
-    while page["next_after"] is not None:
-        page = caller.get(f"/monitor/runs/{run_id}", params={"after": page["next_after"]})
-        steps += page["steps"]
-    return [one["step_index"] for one in steps]
+    return [one["step_index"] for one in caller.steps(run_id)]
 
 
 def check(caller: Caller, run_id: str, acknowledged: int) -> None:

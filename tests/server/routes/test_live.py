@@ -15,17 +15,16 @@ from reasonblocks_server.live._notes import MAX_UNWRITTEN, Told, WaitingNotes
 from reasonblocks_server.storage import Storage
 from reasonblocks_server.values import NoteRow
 from tests.server.routes.world import start, until
+from tests.server.running import stored
 
 ORG, RUN = "org", "run"
 
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Iterator[Storage]:
-    storage = Storage.open(f"sqlite:///{tmp_path / 'server.db'}")
-    storage.migrate()
-    storage.runs.ingest(ORG, [start(RUN)], now=time.time())
-    yield storage
-    storage.close()
+    with stored(tmp_path) as found:
+        found.runs.ingest(ORG, [start(RUN)], now=time.time())
+        yield found
 
 
 @pytest.fixture

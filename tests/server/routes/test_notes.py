@@ -113,10 +113,7 @@ def test_an_expired_note_is_not_told(world: World, caller: Caller, live_run: str
 
 @pytest.mark.parametrize(
     ("events", "reason"),
-    [
-        ([finish("r")], "the run has finished"),
-        ([start("r", mode="observe", timestamp=1_000.0)], "only observed"),
-    ],
+    [([finish("r")], "the run has finished"), ([start("r", mode="observe", timestamp=1_000.0)], "only observed")],
 )
 def test_a_run_that_takes_no_notes_refuses_them_with_the_reason(
     caller: Caller, live_run: str, events: list[Body], reason: str
@@ -155,17 +152,6 @@ def test_a_client_that_takes_no_notes_is_not_told(caller: Caller) -> None:
 def test_a_note_without_a_text_to_show_is_refused(caller: Caller, live_run: str, body: dict[str, Any]) -> None:
     assert caller("POST", "/runs/r/notes", json=body).status_code == 422
     assert states(caller) == []
-
-
-def test_a_run_has_few_waiting_notes_and_few_notes(caller: Caller, live_run: str) -> None:
-    ids = [caller.post("/runs/r/notes", {"text": "a"}, 201)["note_id"] for _ in range(3)]
-    assert caller("POST", "/runs/r/notes", json={"text": "a"}).status_code == 429
-    caller.send(step("r", 0, metadata={"note_ids": ids}))
-    for index in range(1, 8):
-        note_id = caller.post("/runs/r/notes", {"text": "a"}, 201)["note_id"]
-        caller.send(step("r", index, metadata={"note_ids": [note_id]}))
-    assert caller("POST", "/runs/r/notes", json={"text": "a"}).status_code == 429
-    assert states(caller) == ["told"] * 10
 
 
 def test_a_key_of_another_project_gets_no_note_and_tells_none(world: World, caller: Caller) -> None:

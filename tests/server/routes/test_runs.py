@@ -118,13 +118,6 @@ def test_a_key_of_a_project_sees_its_runs_only(world: World, caller: Caller) -> 
     assert ids(caller) == ["mine", "theirs"]
 
 
-def test_the_health_summary_counts_the_runs_since_a_time(many: Caller) -> None:
-    found = many.get("/monitor/health-summary", params={"since": 0})
-    assert (found["runs"], found["live"], found["by_state"]) == (5, 1, {"SLOW": 1})
-    assert found["by_outcome"] == {"failure": 1, "success": 1, "stopped": 1, "unknown": 1}
-    assert many.get("/monitor/health-summary", params={"since": 1_004.0})["runs"] == 1
-
-
 def test_the_health_summary_counts_the_last_seven_days_by_default(caller: Caller) -> None:
     now, day = time.time(), 86_400.0
     caller.send(*[start(f"r{days}", timestamp=now - days * day) for days in (1, 6, 8)])

@@ -53,8 +53,3 @@ def test_a_request_without_a_known_key_is_refused(world: World, key: str) -> Non
     nobody = Caller(world.http, key, "", "")
     for operation, route in KNOWN.items():
         assert asked(nobody, operation) == (200 if route.scope is None else 401), operation
-
-
-def test_a_route_is_served_with_and_without_its_version(world: World, caller: Caller) -> None:
-    headers = {"Authorization": f"Bearer {caller.key}"}
-    assert world.http.get("/monitor/runs", headers=headers).json() == caller.get("/monitor/runs")

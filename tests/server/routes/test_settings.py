@@ -178,11 +178,13 @@ class TestOrg:
     def test_an_erased_org_has_nothing_left(self, world: World, caller: Caller) -> None:
         caller.send(start("r"))
         caller.post("/patterns", LESSON, 201)
+        caller.post("/findings/acme%2Fshop", {"content": "tests"})
         assert caller("DELETE", "/org").json() == {"erased": 1}
         assert caller("GET", "/org").status_code == 401
         again = world.caller(org=caller.org_id)
         assert again("GET", "/patterns/lesson").status_code == 404
         assert again.get("/monitor/runs")["runs"] == []
+        assert again.get("/findings") == {"codebases": []}
         assert [key["key_id"] for key in again.get("/keys")["keys"]] == [again.key_id]
         assert audited(world, caller) == [("org.erase", "1 runs")]
 

@@ -25,12 +25,8 @@ def default(world: World) -> Caller:
 
 def read_back(caller: Caller, run_id: str) -> list[Body]:
     """Return the events of a run as the server has them."""
-    page = caller.get(f"/monitor/runs/{run_id}", params={"limit": 7})
-    steps: list[Body] = page["steps"]
-    while page["next_after"] is not None:
-        page = caller.get(f"/monitor/runs/{run_id}", params={"limit": 7, "after": page["next_after"]})
-        steps += page["steps"]
-    return [page["run"]["start"], *steps, page["run"]["finish"]]
+    run = caller.get(f"/monitor/runs/{run_id}")["run"]
+    return [run["start"], *caller.steps(run_id, limit=7), run["finish"]]
 
 
 def logs(path: Path) -> dict[str, RunLog]:

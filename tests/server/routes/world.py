@@ -40,6 +40,15 @@ class Caller:
     def post(self, path: str, body: object, status: int = 200) -> Any:
         return self._body(self("POST", path, json=body), status)
 
+    def steps(self, run_id: str, limit: int = 500) -> list[Body]:
+        """Return the steps of a run, from pages of this length."""
+        found: list[Body] = []
+        after: int | None = -1
+        while after is not None:
+            page = self.get(f"/monitor/runs/{run_id}", params={"limit": limit, "after": after})
+            found, after = found + page["steps"], page["next_after"]
+        return found
+
     def _body(self, answer: httpx.Response, status: int) -> Any:
         assert answer.status_code == status, answer.text
         return answer.json()

@@ -14,15 +14,10 @@ from tests.server.postgres import Postgres, why_not
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    reason = why_not()
-    if reason is not None:
+    if (reason := why_not()) is not None:
         pytest.skip(reason)
-    server = Postgres()
-    try:
-        server.start()
+    with Postgres() as server:
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])

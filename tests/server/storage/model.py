@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reasonblocks_server.storage import Storage
+from reasonblocks_server.values import RunRow
 
 Event = dict[str, Any]
 
@@ -87,6 +88,13 @@ def best(ends: list[Event]) -> Event:
     if bad:
         return max(bad, key=lambda end: (end["timestamp"], end["outcome"]))
     return min(ends, key=lambda end: end["timestamp"])
+
+
+def row_of(storage: Storage, run: str = "r", org: str = "o") -> RunRow:
+    """Return a stored run."""
+    row = storage.runs.get(org, run)
+    assert row is not None
+    return row
 
 
 def stored(storage: Storage, org: str, run: str) -> dict[str, Any] | None:

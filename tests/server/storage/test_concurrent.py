@@ -6,15 +6,15 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import IO
 
 import pytest
 
 from reasonblocks_server.storage import Storage
-from tests.server.storage.model import Event, finish, start, step
+from tests.server.storage.model import Event, finish, row_of, start, step
 from tests.server.storage.other_process import batches
 from tests.whole import in_whole
 
@@ -40,17 +40,13 @@ def test_threads_that_write_the_same_runs_store_each_event_once(storage: Storage
     def write(seed: int) -> None:
         answers.extend([storage.runs.ingest("o", batch, now=1.0) for batch in shuffled_batches(seed)])
 
-    threads = [Thread(target=write, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
     assert sum(answer.accepted for answer in answers) == 50
     assert sum(answer.repeated for answer in answers) == 150
     assert sorted(name for answer in answers for name in answer.finished) == [*"abcde"]
     for run in "abcde":
-        row = storage.runs.get("o", run)
-        assert row is not None
+        row = row_of(storage, run)
         assert row.summary is not None
         assert (row.steps, row.tokens, row.outcome, row.summary["calls"]) == (8, 8, "success", 8)
         assert [body["step_index"] for body in storage.runs.steps("o", run)] == [*range(8)]
@@ -98,8 +94,7 @@ def test_processes_that_write_the_same_run_store_each_step_once(shared: Storage)
         accepted = sum(storage.runs.ingest("o", batch, now=1.0).accepted for batch in batches(2, 10))
         accepted += sum(int(line.split()[1]) for line in output)
         assert process.wait(SECONDS) == 0
-    row = storage.runs.get("o", "r")
-    assert row is not None
+    row = row_of(storage)
     assert (accepted, row.steps, row.tokens) == (200, 200, 200)
     assert [body["step_index"] for body in storage.runs.steps("o", "r")] == [*range(200)]
 
@@ -114,8 +109,7 @@ def test_a_killed_process_leaves_what_it_acknowledged(sqlite: Storage) -> None:
     found = [body["step_index"] for body in sqlite.runs.steps("o", "r", limit=100_000)]
     assert len(found) >= acknowledged
     assert found == [*range(len(found))]
-    row = sqlite.runs.get("o", "r")
-    assert row is not None
+    row = row_of(sqlite)
     assert row.steps == len(found)
     assert sqlite.runs.ingest("o", [step("r", index) for index in found], now=1.0).accepted == 0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from threading import Thread
 
 from reasonblocks_server.storage import Storage
 from reasonblocks_server.storage._tables import METADATA
@@ -58,11 +58,7 @@ def test_a_login_lasts_as_long_as_it_and_its_key(storage: Storage) -> None:
 
 def test_a_link_logs_in_once(storage: Storage) -> None:
     token, late = storage.keys.link("k", expires=10.0), storage.keys.link("k", expires=10.0)
-    taken = list[str | None]()
-    threads = [Thread(target=lambda: taken.append(storage.keys.take_link(token, 5.0))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(lambda _: storage.keys.take_link(token, 5.0), range(4)))
     assert sorted(taken, key=str) == [None, None, None, "k"]
     assert storage.keys.take_link(late, 10.0) is None

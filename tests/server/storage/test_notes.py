@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from threading import Thread
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -87,17 +87,14 @@ def test_an_expired_note_waits_no_longer(storage: Storage) -> None:
 
 def test_people_who_write_at_once_share_the_limit(storage: Storage) -> None:
     storage.runs.ingest("o", [step("r", 0)], now=1.0)
-    refused = list[int]()
 
-    def write() -> None:
+    def write(_: int) -> int:
         try:
             add(storage, "o")
         except ApiError as error:
-            refused.append(error.status)
+            return error.status
+        return 201
 
-    threads = [Thread(target=write) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(storage.notes.waiting(1.0)), refused) == (3, [429] * 5)
+    with ThreadPoolExecutor(8) as pool:
+        answers = sorted(pool.map(write, range(8)))
+    assert (len(storage.notes.waiting(1.0)), answers) == (3, [201] * 3 + [429] * 5)

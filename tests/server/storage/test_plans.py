@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 from reasonblocks_server.storage import Storage
 from reasonblocks_server.values import RunFilter
+from tests.server.running import stored
 
 PLANS: dict[str, tuple[Callable[[Storage], Any], str]] = {
     "list": (lambda s: s.runs.list("o", RunFilter(), limit=50), "runs_started"),
@@ -31,10 +32,8 @@ PLANS: dict[str, tuple[Callable[[Storage], Any], str]] = {
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
     """A SQLite database: PostgreSQL plans by the number of rows, of which a test has few."""
-    storage = Storage.open(f"sqlite:///{tmp_path_factory.mktemp('plans')}/server.db")
-    storage.migrate()
-    yield storage
-    storage.close()
+    with stored(tmp_path_factory.mktemp("plans")) as found:
+        yield found
 
 
 @pytest.mark.parametrize("name", PLANS)

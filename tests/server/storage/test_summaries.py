@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 from reasonblocks_server.storage import Storage, _ingest
 from reasonblocks_server.summary import summary_of
-from tests.server.storage.model import finish, start, step
+from tests.server.storage.model import finish, row_of, start, step
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,7 @@ def read_by(storage: Storage, events: list[dict[str, Any]]) -> list[str]:
 
 
 def summary(storage: Storage) -> Any:
-    row = storage.runs.get("o", "r")
-    assert row is not None
+    row = row_of(storage)
     return row.summary
 
 

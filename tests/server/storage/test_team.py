@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -30,16 +30,8 @@ def test_a_profile_changes_by_its_revision(storage: Storage) -> None:
 def test_of_two_who_change_a_profile_one_does(storage: Storage, revision: int | None) -> None:
     if revision:
         storage.profiles.put("o", "p", {}, revision=None)
-    done = list[ProfileRow | None]()
-
-    def change() -> None:
-        done.append(storage.profiles.put("o", "p", {"m": 1.0}, revision=revision))
-
-    threads = [Thread(target=change) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: storage.profiles.put("o", "p", {"m": 1.0}, revision=revision), range(4)))
     assert sorted(one is None for one in done) == [False, True, True, True]
 
 

@@ -97,12 +97,6 @@ def test_of_two_answers_at_once_one_counts(enter: Enter, agent: Agent) -> None:
     assert len(ends) == 1
 
 
-def test_a_second_click_is_told_that_the_card_is_closed(enter: Enter, agent: Agent) -> None:
-    person, card = enter(), agent.asks()
-    seen = page_of(person, card)
-    assert [send(person, card, "reject", seen).status_code for _ in range(2)] == [303, 409]
-
-
 @pytest.fixture(scope="module")
 def asked(agent: Agent) -> Card:
     """A card that refuses every answer of the next test."""
@@ -161,29 +155,6 @@ def test_an_answer_needs_the_scope_steer(enter: Enter, agent: Agent, scopes: tup
     assert ("<textarea" in page_of(person, card)) is (status == 303)
     assert person.post(thread_href(card.thread_id, "answer"), card=card.id, **FORM).status_code == status
     assert agent.threads.get(card.thread_id).phase.is_terminal is (status == 303)
-
-
-@pytest.mark.parametrize(
-    ("origin", "token"), [("https://evil.example", ""), (None, ""), ("", None), ("", "0" * 64)],
-    ids=["another site", "no origin", "no token", "a wrong token"],
-)  # fmt: skip
-def test_a_form_of_another_site_answers_nothing(
-    enter: Enter, agent: Agent, origin: str | None, token: str | None
-) -> None:
-    person, card = enter(), agent.asks()
-    answer = person.post(thread_href(card.thread_id, "answer"), origin, token, card=card.id, **FORM)
-    assert (answer.status_code, "Form refused" in answer.text) == (403, True)
-    assert agent.threads.get(card.thread_id).version == int(card.id.rpartition(".")[2])
-
-
-def test_a_stranger_is_led_to_the_login(enter: Enter, agent: Agent) -> None:
-    stranger, card = enter(login=False), agent.asks()
-    for answer in (
-        stranger.get("/ui/threads"),
-        stranger.get(thread_href(card.thread_id)),
-        stranger.post(thread_href(card.thread_id, "answer"), card=card.id, **FORM),
-    ):
-        assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/ui/login")
 
 
 def test_another_org_sees_and_answers_nothing(enter: Enter, agent: Agent) -> None:

@@ -30,11 +30,7 @@ def page(site: Board, enter: Enter, name: str, *summaries: dict[str, Any]) -> st
     ("name", "runs", "said"),
     [
         ("new", [summary(7, 0)], "1 finished run. It is told once 4 of 5 steps are dead, the default."),
-        (
-            "stuck",
-            [summary(5, 0), summary(5, 1)],
-            "2 finished runs. It is told once 2 of 3 steps are dead: the",
-        ),
+        ("stuck", [summary(5, 0), summary(5, 1)], "2 finished runs. It is told once 2 of 3 steps are dead: the"),
         ("strong", [summary(40, 39)], "Its monitors are silent, because it gets out of its dead steps by itself"),
         ("old", [{"composite": 0.4}], "0 finished runs. It is told once 4 of 5 steps are dead, the default."),
     ],

@@ -71,8 +71,23 @@ def test_hidden_characters_are_shown_by_their_code_points(enter: Enter, site: Bo
     for name in ("runs", "hostile", "attack", "bad pattern", "bad agent", "keys", "audit"):
         html = person.get(site.paths[name]).text
         assert "U+202E" in html, name
-        shown = re.sub(r'(?:value|href|action|data-\w+)="[^"]*"|<textarea.*?</textarea>', "", html, flags=re.DOTALL)
-        assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b]", shown), name
+        assert hidden_on(html) is None, name
+
+
+def test_the_pages_of_threads_leave_hidden_characters_out_but_show_parameters_exactly(
+    enter: Enter, site: Board
+) -> None:
+    person = enter()
+    pages = {name: person.get(site.paths[name]).text for name in ("threads", "hostile thread", "answered thread")}
+    for name, html in pages.items():
+        assert (hidden_on(html), "U+202E" in html) == (None, False), name
+    assert "\\u202e" in pages["hostile thread"]
+
+
+def hidden_on(html: str) -> re.Match[str] | None:
+    """Return the first hidden character that a page shows."""
+    shown = re.sub(r'(?:value|href|action|data-\w+)="[^"]*"|<textarea.*?</textarea>', "", html, flags=re.DOTALL)
+    return re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b]", shown)
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)

@@ -18,6 +18,7 @@ FORMS = {
     "/ui/patterns/ours": "admin", "/ui/patterns/ours/switch": "admin", "/ui/patterns/ours/delete": "admin",
     "/ui/new-pattern": "admin", "/ui/agents/one": "admin", "/ui/keys": "admin", "/ui/keys/revoke": "admin",
     "/ui/org": "admin", "/ui/memory/acme%2Fshop/forget": "evaluate", "/ui/memory/acme%2Fshop/clear": "evaluate",
+    "/ui/threads/th_x/answer": "steer",
 }  # fmt: skip
 """The forms, with the scope that each needs."""
 

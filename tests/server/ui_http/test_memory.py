@@ -115,8 +115,7 @@ def test_a_cleared_codebase_is_audited(enter: Enter, site: Board, scope: Codebas
 
 
 @pytest.mark.parametrize(
-    ("given", "status"),
-    [({}, 422), ({"file_path": " "}, 422), ({"file_path": "."}, 422), ({"file_path": "no"}, 303)],
+    ("given", "status"), [({}, 422), ({"file_path": " "}, 422), ({"file_path": "."}, 422), ({"file_path": "no"}, 303)]
 )
 def test_a_form_that_names_no_finding_forgets_none(
     enter: Enter, site: Board, scope: Codebase, given: dict[str, str], status: int

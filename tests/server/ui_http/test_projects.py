@@ -6,32 +6,10 @@ import time
 
 import pytest
 
-from reasonblocks.events import RunStart
-from reasonblocks.types import RunInfo
 from reasonblocks_server.ui import _stream
 from tests.server.board import Board
 from tests.server.running import ORG
 from tests.server.ui_http.conftest import Enter
-
-SECRET = "only for the others"
-
-
-@pytest.fixture(scope="module")
-def two_projects(site: Board) -> None:
-    """Runs of two projects, one of which names the other's as its parent."""
-    for project, run_id, parent in (("mine", "of-mine", None), ("theirs", "of-theirs", "of-mine")):
-        run = RunInfo(run_id=run_id, agent_name=project if parent is None else SECRET, task=SECRET if parent else "",
-                      parent_run_id=parent, project_id=project)  # fmt: skip
-        site.ingest(RunStart(run=run, timestamp=time.time()))
-
-
-@pytest.mark.usefixtures("two_projects")
-def test_pages_show_nothing_of_another_project(enter: Enter) -> None:
-    everyone, mine = enter(), enter(project_id="mine")
-    for path in ("/ui/", "/ui/runs/of-mine"):
-        assert SECRET in everyone.get(path).text
-        answer = mine.get(path)
-        assert (answer.status_code, SECRET in answer.text) == (200, False)
 
 
 def test_a_key_of_a_project_changes_no_pattern(site: Board, enter: Enter) -> None:

@@ -25,15 +25,10 @@ END $$
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    reason = why_not()
-    if reason is not None:
+    if (reason := why_not()) is not None:
         pytest.skip(reason)
-    server = Postgres()
-    try:
-        server.start()
+    with Postgres() as server:
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +56,13 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "threads.db")
     url: str = request.getfixturevalue("empty_url")
     return url
+
+
+@pytest.fixture
+def on_disk(database: str) -> Iterator[Store]:
+    found = open_store(database)
+    yield found
+    found.close()
 
 
 @pytest.fixture(params=["file", pytest.param("postgresql", marks=in_whole)])

@@ -32,9 +32,18 @@ USES: tuple[Callable[[Store], object], ...] = (
     lambda store: store.waiting("r"),
     lambda store: claimed(store, 1.0),
 )
+OLDER = ("CREATE TABLE call (id TEXT PRIMARY KEY)", "PRAGMA user_version=1")
+"""What makes a file of form 2 one of form 1."""
 posix = pytest.mark.skipif(sys.platform == "win32", reason="this system has no such modes or forks")
 FORKS = 20 if WHOLE else 3
 forks = [posix, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
+
+
+def change(path: Path, *statements: str) -> None:
+    """Change a file behind the store's back."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
 
 
 def test_a_store_that_is_not_used_makes_no_file(path: Path) -> None:
@@ -79,12 +88,10 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path, use: Callable[[St
 def test_a_newer_form_is_refused(file: SqliteStore, path: Path, use: Callable[[Store], object]) -> None:
     thread = opened(file)
     file.close()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version=99")
+    change(path, "PRAGMA user_version=99")
     with pytest.raises(StoreUnavailable, match="form 99 is newer than this library's 2; upgrade"):
         use(file)
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version=2")
+    change(path, "PRAGMA user_version=2")
     assert head(file, thread.id) == thread
 
 
@@ -94,11 +101,7 @@ def test_an_older_form_is_changed_and_keeps_its_threads(
 ) -> None:
     thread = opened(file)
     file.close()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE call (id TEXT PRIMARY KEY, tokens INTEGER)")
-        db.execute("INSERT INTO call VALUES ('c', 1)")
-        db.execute("PRAGMA user_version=1")
-        db.commit()
+    change(path, *OLDER, "INSERT INTO call VALUES ('c')")
     use(file)
     assert head(file, thread.id) == thread
     with closing(sqlite3.connect(path)) as db:
@@ -109,10 +112,7 @@ def test_an_older_form_is_changed_and_keeps_its_threads(
 def test_stores_that_find_an_older_form_at_once_change_it_once(file: SqliteStore, path: Path) -> None:
     thread = opened(file)
     file.close()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE call (id TEXT PRIMARY KEY)")
-        db.execute("PRAGMA user_version=1")
-        db.commit()
+    change(path, *OLDER)
     stores = [SqliteStore(path) for _ in range(8)]
     with ThreadPoolExecutor(len(stores)) as pool:
         found = [*pool.map(lambda store: head(store, thread.id), stores)]
@@ -122,34 +122,27 @@ def test_stores_that_find_an_older_form_at_once_change_it_once(file: SqliteStore
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_file_of_another_program_is_refused(path: Path, use: Callable[[Store], object]) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE theirs (a)")
+def test_a_file_of_another_program_is_refused(file: SqliteStore, path: Path, use: Callable[[Store], object]) -> None:
+    change(path, "CREATE TABLE theirs (a)")
     before = path.read_bytes()
-    store = open_store(path)
     with pytest.raises(StoreUnavailable, match="belongs to another program"):
-        use(store)
-    store.close()
+        use(file)
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_file_that_is_no_database_is_refused(path: Path, use: Callable[[Store], object]) -> None:
+def test_a_file_that_is_no_database_is_refused(file: SqliteStore, path: Path, use: Callable[[Store], object]) -> None:
     path.write_bytes(b"no database at all" * 500)
-    store = open_store(path)
     with pytest.raises(StoreUnavailable, match="no SQLite file"):
-        use(store)
-    store.close()
+        use(file)
     assert path.read_bytes() == b"no database at all" * 500
 
 
 @posix
-def test_a_pipe_is_refused(path: Path) -> None:
+def test_a_pipe_is_refused(file: SqliteStore, path: Path) -> None:
     os.mkfifo(path)
-    store = open_store(path)
     with pytest.raises(StoreUnavailable, match="not a regular file"):
-        opened(store)
-    store.close()
+        opened(file)
 
 
 def test_a_damaged_file_is_unavailable(file: SqliteStore, path: Path) -> None:
@@ -346,36 +339,33 @@ def in_child(do: Callable[[], None]) -> int:
 
 
 @pytest.mark.parametrize("_", [pytest.param(0, marks=forks)])
-def test_a_fork_leaves_both_with_a_store_that_works(database: str, _: int) -> None:
-    store = open_store(database)
-    thread = opened(store)
-    store.waiting("r")
+def test_a_fork_leaves_both_with_a_store_that_works(on_disk: Store, _: int) -> None:
+    thread = opened(on_disk)
+    on_disk.waiting("r")
 
     def append() -> None:
-        assert head(store, thread.id) == thread
-        store.waiting("r")
-        after = noting(thread).put(store)
-        assert head(store, thread.id) == after
-        store.close()
+        assert head(on_disk, thread.id) == thread
+        on_disk.waiting("r")
+        after = noting(thread).put(on_disk)
+        assert head(on_disk, thread.id) == after
+        on_disk.close()
 
     assert in_child(append) == 0
-    with store.read() as reading:
+    with on_disk.read() as reading:
         now = reading.head(thread.id)
     assert now is not None
     assert now.version == 2
-    assert noting(now).put(store).version == 3
-    store.close()
+    assert noting(now).put(on_disk).version == 3
 
 
 @pytest.mark.parametrize("_", [pytest.param(0, marks=forks)])
-def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: int) -> None:
-    store = open_store(database)
-    opened(store, "start")
+def test_a_fork_waits_for_the_transactions_of_other_threads(on_disk: Store, _: int) -> None:
+    opened(on_disk, "start")
     stop, done = threading.Event(), [0]
 
     def write() -> None:
         while not stop.is_set():
-            opened(store, f"k{done[0]}")
+            opened(on_disk, f"k{done[0]}")
             done[0] += 1
 
     writers = [threading.Thread(target=write)]
@@ -385,17 +375,16 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(database: str, _: in
         for number in range(FORKS):
 
             def use(number: int = number) -> None:
-                opened(store, f"child {number}")
-                store.close()
+                opened(on_disk, f"child {number}")
+                on_disk.close()
 
             assert in_child(use) == 0
     finally:
         stop.set()
         for each in writers:
             each.join()
-    with store.read() as reading:
+    with on_disk.read() as reading:
         assert reading.live_count("default") == 1 + done[0] + FORKS
-    store.close()
 
 
 @pytest.mark.parametrize("_", [pytest.param(0, marks=forks)])
@@ -412,33 +401,30 @@ def test_threads_in_memory_are_copied_by_a_fork(_: int) -> None:
 
 
 @pytest.mark.parametrize("_", [pytest.param(0, marks=forks)])
-def test_a_read_in_which_its_thread_forks_ends(database: str, _: int) -> None:
-    store = open_store(database)
-    thread = opened(store)
+def test_a_read_in_which_its_thread_forks_ends(on_disk: Store, _: int) -> None:
+    thread = opened(on_disk)
 
     def append() -> None:
-        noting(thread).put(store)
-        store.close()
+        noting(thread).put(on_disk)
+        on_disk.close()
 
     def read_and_fork() -> None:
-        with store.read() as reading:
+        with on_disk.read() as reading:
             assert reading.head(thread.id) == thread
             assert in_child(append) == 0
             reading.head(thread.id)
 
     with pytest.raises(StoreUnavailable):
         read_and_fork()
-    after = head(store, thread.id)
+    after = head(on_disk, thread.id)
     assert after is not None
     assert after.version == 2
-    store.close()
 
 
-def test_a_store_that_is_closed_while_a_thread_reads_keeps_no_connection(database: str) -> None:
-    store = open_store(database)
-    thread = opened(store)
-    with store.read() as reading:
-        store.close()
+def test_a_store_that_is_closed_while_a_thread_reads_keeps_no_connection(on_disk: Store) -> None:
+    thread = opened(on_disk)
+    with on_disk.read() as reading:
+        on_disk.close()
         assert reading.head(thread.id) == thread
     gc.collect()  # a connection that nobody closed is a warning, which is an error here
 

@@ -54,15 +54,6 @@ def test_a_thread_is_read_as_it_was_appended(store: Store) -> None:
         assert list(reading.log("th_none")) == []
 
 
-def test_an_appended_log_folds_to_the_head(store: Store) -> None:
-    thread = opened(store)
-    for _ in range(3):
-        thread = noting(thread, 3).put(store)
-    events = log(store, thread.id)
-    assert [event.seq for event in events] == list(range(1, 11))
-    assert fold_all(events) == head(store, thread.id) == thread
-
-
 def test_a_log_is_read_in_parts(store: Store) -> None:
     thread = noting(opened(store), 9).put(store)
     with store.read() as reading:

@@ -224,11 +224,7 @@ def expected(queue: Sequence[Queued], now: int, has: Sequence[str]) -> list[str]
 
 
 MINUTES = st.integers(0, 12).map(lambda minutes: minutes * 60)
-QUEUES = st.lists(
-    st.tuples(st.integers(0, 300), MINUTES, st.sampled_from(["", "a", "b"])),
-    min_size=1,
-    max_size=8,
-)
+QUEUES = st.lists(st.tuples(st.integers(0, 300), MINUTES, st.sampled_from(["", "a", "b"])), min_size=1, max_size=8)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,4 +1,4 @@
-"""One real server for all of these tests; each has an org of its own."""
+"""One running server for the tests of app, clients and notes, which need no org, or none that is empty."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.server.running import Running, running
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("clients")) as found:
+    with running(tmp_path_factory.mktemp("server")) as found:
         yield found
