@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from reasonblocks import ReasonBlocks, StepOutcome
+from reasonblocks import Budget, ReasonBlocks, StepOutcome
 from reasonblocks.adapters import RunKeywords, RunOptions, failure_of, same_model
 from reasonblocks.exceptions import ConfigError, UnknownKeyword
 from reasonblocks.types import JSON
@@ -90,6 +90,8 @@ WRONG: list[dict[str, Any]] = [
     {"placement": ["tail"]},
     {"mode": "watch"},
     {"mode": ["observe"]},
+    {"budget": 40},
+    {"budget": Budget()},
     {"task_profile": "cooking"},
     {"task_profile": ["qa"]},
     {"run_id": UUID(int=7)},

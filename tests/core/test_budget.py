@@ -86,8 +86,9 @@ def test_each_sentence_about_a_budget_is_true(budget: Budget, tokens: list[int],
         assert len(line.encode()) <= 200
         if line == LAST:
             assert (calls, played.stop, made) == (number + 1, "budget", number + 1)
-        if found := re.match(r"(\d+) calls are left, this one included\.", line):
-            assert calls == number + int(found[1])
+        if found := re.match(r"At most (\d+) calls are left, this one included\.", line):
+            assert calls == number + int(found[1]) >= made
+            assert int(found[1]) / calls <= ((budget.tokens or 0) - played.used[number]) / (budget.tokens or 1)
         if found := re.match(r"Budget: ([\d,]+) of ([\d,]+) (calls|tokens) (is|are) left\.", line):
             left, limit = (int(text.replace(",", "")) for text in found.groups()[:2])
             expected = (calls or 0) - number if found[3] == "calls" else (budget.tokens or 0) - played.used[number]
@@ -111,7 +112,7 @@ def test_a_limit_that_is_extended_was_not_called_the_last(
     assert (made, played.stop) == (calls + (extend if extended else 0), "budget")
     assert [number for number, line in enumerate(played.lines) if line == LAST] == [made - 1]
     for number, line in enumerate(played.lines):
-        if found := re.search(r"(\d+) calls are left, this one included", line):
+        if found := re.search(r"(?<!most )\b(\d+) calls are left, this one included", line):
             assert number + int(found[1]) == made
     said = [line for line in played.lines if line.startswith("Budget: extended")]
     assert len(said) == extended
@@ -134,6 +135,15 @@ def test_tokens_are_told_with_what_to_do_at_the_last_mark() -> None:
         6: "Budget: 450 of 1,050 tokens are left.",
         8: "Budget: 250 of 1,050 tokens are left.",
         10: f"Budget: 50 of 1,050 tokens are left. {DELIVER}",
+    }
+
+
+def test_tokens_that_end_first_are_told_and_no_number_of_calls_is_promised() -> None:
+    played = play(Budget(calls=10, tokens=1_000), [120], [False])
+    assert {number: line for number, line in enumerate(played.lines) if line} == {
+        5: "Budget: 400 of 1,000 tokens are left.",
+        7: "Budget: 160 of 1,000 tokens are left.",
+        8: f"Budget: 40 of 1,000 tokens are left. {DELIVER}",
     }
 
 

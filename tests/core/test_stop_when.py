@@ -123,7 +123,7 @@ def test_a_stopped_run_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         with pytest.raises(RunStopped):
             begin(session, 1, key=None)
-    assert [record.getMessage() for record in caplog.records] == ["run 'r': stopped before call 1: enough"]
+    assert [record.getMessage() for record in caplog.records] == ["run 'r': stopped after 1 call: enough"]
 
 
 # ------------------------------------------------------------ the caller's condition

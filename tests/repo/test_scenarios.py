@@ -5,6 +5,7 @@ from __future__ import annotations
 from reasonblocks_testing import ConformanceSuite
 
 SCENARIOS = {
+    "test_a_budget_is_told_and_ends_the_run",
     "test_a_call_starts_no_thread",
     "test_a_cancelled_run_tells_what_it_did",
     "test_a_fault_in_deciding_a_call_leaves_the_agent_alone",

@@ -184,9 +184,14 @@ def test_every_setting_of_the_client_is_an_option_or_left_out_on_purpose() -> No
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [("calls", "'calls' is not LIMIT=N"), ("cals=4", "'cals' is no field of a budget"),
-     ("calls=many", "'many' is not a whole number"), ("every_call=1", "'1' is not yes or no")],
-)  # fmt: skip
+    [
+        ("calls", "'calls' is not LIMIT=N, such as calls=40"),
+        ("calls=6,calls=7", "'calls' is given twice"),
+        ("cals=4", "'cals' is no field of a budget"),
+        ("calls=many", "'many' is not a whole number"),
+        ("every_call=1", "'1' is not yes or no"),
+    ],
+)
 def test_a_wrong_budget_is_refused_with_its_part(given: str, told: str) -> None:
     with pytest.raises(BadParameter, match=told):
         settings("--budget", given)

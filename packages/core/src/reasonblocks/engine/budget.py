@@ -53,16 +53,16 @@ def tell_budget(state: TraceState, settings: Settings) -> tuple[TraceState, Inje
     limits = [] if budget is None else _limits(state, budget)
     if budget is None or any(limit.left <= 0 for limit in limits) or not limits:
         return state, None
-    calls, nearest = _calls_left(state, budget), min(limits, key=lambda limit: limit.share)
+    nearest = min(limits, key=lambda limit: limit.share)
     told = min([share for share in budget.tell_at if nearest.share <= share], default=1.0)
     is_new, text = told < state.budget_told, ""
-    if settings.ends_at_budget and not state.budget_landed and _is_near(nearest, calls, budget, told, is_new=is_new):
-        if _may_extend(state, budget):
+    if settings.ends_at_budget and not state.budget_landed and _is_near(nearest, budget, told, is_new=is_new):
+        if nearest.unit == "calls" and _may_extend(state, budget):
             state, text = _extended(state, budget)
         else:
             state = replace(state, budget_landed=True)
-            is_near = calls is not None and calls <= budget.land_at
-            text = f"{f'{calls:,} calls are left, this one included.' if is_near else nearest.line} {DELIVER}"
+            opening = _calls_line(nearest.left, budget) if nearest.unit == "calls" else nearest.line
+            text = f"{opening} {DELIVER}"
     elif budget.every_call or (is_new and not state.budget_landed):
         text = nearest.line
     if settings.ends_at_budget and _calls_left(state, budget) == 1:
@@ -71,11 +71,11 @@ def tell_budget(state: TraceState, settings: Settings) -> tuple[TraceState, Inje
     return state, Injection(source="BudgetInjection", text=text) if text else None
 
 
-def _is_near(nearest: _Left, calls: int | None, budget: Budget, told: float, *, is_new: bool) -> bool:
-    """Return True from `land_at` calls before the end on, and at the last share of a limit in another unit."""
-    if calls is not None and calls <= max(budget.land_at, 1):
-        return True
-    return nearest.unit != "calls" and is_new and budget.land_at > 0 and told == min(budget.tell_at, default=None)
+def _is_near(nearest: _Left, budget: Budget, told: float, *, is_new: bool) -> bool:
+    """Return True from `land_at` calls before the end on; at the last share if the tokens end first."""
+    if nearest.unit == "calls":
+        return nearest.left <= max(budget.land_at, 1)
+    return is_new and budget.land_at > 0 and told == min(budget.tell_at, default=None)
 
 
 def _limits(state: TraceState, budget: Budget) -> list[_Left]:
@@ -100,5 +100,12 @@ def _may_extend(state: TraceState, budget: Budget) -> bool:
 
 def _extended(state: TraceState, budget: Budget) -> tuple[TraceState, str]:
     extended = replace(state, budget_extension=budget.extend)
-    left = _calls_left(extended, budget)
-    return extended, f"Budget: extended once, by {budget.extend:,} calls. {left:,} calls are left, this one included."
+    left = _calls_left(extended, budget) or 0
+    return extended, f"Budget: extended once, by {budget.extend:,} calls. {_calls_line(left, budget)}"
+
+
+def _calls_line(left: int, budget: Budget) -> str:
+    """Return the calls that are left; beside a limit of tokens, the run may end before them."""
+    at_most = "" if budget.tokens is None else "at most "
+    said = f"{at_most}{left:,} calls are left, this one included."
+    return said[0].upper() + said[1:]

@@ -47,6 +47,7 @@ from ..types import (
 )
 from ..types.outcomes import ABANDONED, failure_of, outcome_of
 from ..util.memo import Memo
+from ..util.text import count_noun
 from .answers import Backends, StepInFlight
 from .drive import SteeringFlow, adrive, drive, ms_since
 from .guard import Faults, not_built
@@ -458,7 +459,7 @@ class SteeringSession:
         self._record_final(decision, 0.0, self._log.completed(before, completed))
         self._end(f"stopped: {decision.stop}")
         if self.run.framework != REPLAYED:
-            self._faults.say("stopped", f"stopped before call {decision.step}: {decision.stop}")
+            self._faults.say("stopped", f"stopped after {count_noun(decision.step, 'call')}: {decision.stop}")
 
     def _last_step(self, completed: Step | None, outcome: str) -> StepInFlight | None:
         """Return the last step to assess, None if the run has ended or its last call came to nothing."""

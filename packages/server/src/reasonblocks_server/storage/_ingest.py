@@ -21,7 +21,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, or_, select, update
 
 from reasonblocks.events import RunFinish, RunStart, StepEvent
 from reasonblocks.types.outcomes import kind_of
-from reasonblocks_workbench.report import STANDING
+from reasonblocks_workbench.report import ROUTINE
 
 from ..summary import summary_of
 from ..values import Ingested
@@ -283,8 +283,8 @@ def _drop_replaced(connection: Connection, run: _Run) -> None:
 
 
 def _told(sources: str) -> int:
-    """Return the number of texts that the agent was told, without standing rules."""
-    return sum(source != STANDING for source in _clean.names_in(sources))
+    """Return the number of texts that the agent was told in answer to a trouble, or by a person."""
+    return sum(source not in ROUTINE for source in _clean.names_in(sources))
 
 
 def summary_in(connection: Connection, row: Columns) -> str:

@@ -65,6 +65,10 @@ WORDS: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
                 "Three steps after a text, no monitor fired and the state was neither SLOW nor SKIP; or the run had "
                 "succeeded by then. Only texts for runs in trouble are judged.",
             ),
+            (
+                "budget",
+                "The calls or tokens that a run may use. The agent is told what is left; then the run ends.",
+            ),
             ("operator's note", "A text that a person sends to a live run. The agent is told it once."),
         ),
     ),

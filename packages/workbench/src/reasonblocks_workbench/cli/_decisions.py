@@ -20,7 +20,7 @@ from reasonblocks.monitors.told import TEXTS
 from reasonblocks.types import JSON, FSMState, Injection, StepDecision, ToolCall
 
 from ..replay import ReplayedRun, Stand
-from ..report.page import MONITOR, STANDING, Told
+from ..report.page import MONITOR, ROUTINE, Told
 from ..report.sources import texts_of
 
 SILENCES: Mapping[str, str] = {
@@ -61,19 +61,19 @@ def _scored(name: str, score: float | None) -> str:
 
 
 def interventions(replayed: ReplayedRun) -> list[int]:
-    """Return the completed steps after which something other than standing rules was said."""
+    """Return the completed steps after which something was said that is no routine."""
     return [index for index, decision in enumerate(replayed.decisions) if intervenes(decision)]
 
 
 def intervenes(decision: StepDecision) -> bool:
     withheld = () if second_look(decision) else decision.withheld
-    return any(injection.source != STANDING for injection in (*decision.injections, *withheld))
+    return any(injection.source not in ROUTINE for injection in (*decision.injections, *withheld))
 
 
 def texts(replayed: ReplayedRun) -> list[Told]:
-    """Return all texts of a run's interventions, without standing rules."""
+    """Return all texts of a run's interventions, without those that are routine."""
     found = (text for index in interventions(replayed) for text in texts_of(replayed.decisions[index]))
-    return [text for text in found if not text.standing]
+    return [text for text in found if text.source not in ROUTINE]
 
 
 def monitor_speaks(decision: StepDecision) -> bool:

@@ -138,7 +138,9 @@ def budget(text: str) -> Budget:
     for part in filter(None, map(str.strip, text.split(","))):
         key, equals, value = part.partition("=")
         if not equals:
-            raise BadParameter(f"{part!r} is not LIMIT=N")
+            raise BadParameter(f"{part!r} is not LIMIT=N, such as calls=40")
+        if key in found:
+            raise BadParameter(f"{key!r} is given twice")
         found[key] = _BUDGET.get(key, whole)(value)
     return budget_of(found)
 
@@ -156,9 +158,9 @@ def _shares(text: str) -> tuple[float, ...]:
 
 
 def _yes(text: str) -> bool:
-    if text not in ("yes", "no"):
+    if text not in ("yes", "no", "true", "false"):
         raise BadParameter(f"{text!r} is not yes or no")
-    return text == "yes"
+    return text in ("yes", "true")
 
 
 _BUDGET: Mapping[str, Read] = {"tell_at": _shares, "every_call": _yes}
@@ -243,9 +245,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         setting="budget", flag="--budget", read=budget, metavar="LIMIT=N,...",
-        help='the limits that end a run, such as "calls=40,land_at=3"',
+        help='the limits that end a run, such as "calls=40,tell_at=0.5/0.1"',
     ),
-    Option(setting="token_budget", flag="--token-budget", read=whole, metavar="N", help="tokens that a run may use"),
+    Option(
+        setting="token_budget", flag="--token-budget", read=whole, metavar="N",
+        help="tokens that --stop-when over_budget allows",
+    ),
     Option(
         setting="patience", flag="--patience", metavar="N of M",
         help='how many of the newest steps have to be dead before the monitors speak ("4 of 5")',

@@ -18,12 +18,12 @@ from .html import (
     runs_page,
 )
 from .line import RunLine, run_line
-from .page import STANDING, Row, RunPage, Told, Verdict, completed_before
+from .page import ROUTINE, STANDING, Row, RunPage, Told, Verdict, completed_before
 from .sources import page_of_log, page_of_replayed
 from .tally import Tally
 
 __all__ = [
-    "SCRIPT", "STANDING", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "OnePage", "Row", "RunLine",
-    "RunPage", "Tally", "Told", "Verdict", "completed_before", "health_page", "page_of_log", "page_of_replayed",
-    "run_line", "run_page", "runs_page",
+    "ROUTINE", "SCRIPT", "STANDING", "STYLESHEET", "TEMPLATES", "Assets", "Listing", "NavLink", "OnePage", "Row",
+    "RunLine", "RunPage", "Tally", "Told", "Verdict", "completed_before", "health_page", "page_of_log",
+    "page_of_replayed", "run_line", "run_page", "runs_page",
 ]  # fmt: skip

@@ -15,14 +15,18 @@ from reasonblocks.types.outcomes import UNKNOWN, kind_of
 
 MONITOR = "MonitorSteeringInjection"
 STANDING = "E3Injection"
-"""The source of standing rules, which every run gets: they do not count as interventions."""
+"""The source of standing rules, which every run gets."""
+BUDGET = "BudgetInjection"
+"""The source of what is left of a budget."""
+ROUTINE = frozenset({STANDING, BUDGET})
+"""The sources of texts that answer no trouble: they do not count as interventions."""
 WHO: Mapping[str, str] = {
     MONITOR: "monitor",
     "E1Injection": "lesson",
     "E2Injection": "lesson",
     STANDING: "standing rules",
     "OperatorInjection": "operator",
-    "BudgetInjection": "budget",
+    BUDGET: "budget",
 }
 LOOK = "second look"
 UNKNOWN_STATE = "?"
@@ -51,7 +55,7 @@ class Told:
 
     @property
     def intervenes(self) -> bool:
-        return not (self.standing or self.look)
+        return not (self.source in ROUTINE or self.look)
 
     @property
     def who(self) -> str:
@@ -68,7 +72,7 @@ class Told:
             MONITOR: "monitor",
             STANDING: "rules",
             "OperatorInjection": "operator",
-            "BudgetInjection": "budget",
+            BUDGET: "budget",
         }
         return kinds.get(self.source, "lesson")
 
