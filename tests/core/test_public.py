@@ -80,8 +80,8 @@ PROMISED = {
         fit_level
     """,
     "reasonblocks_workbench.report": """
-        Assets Listing NavLink OnePage Row RunLine RunPage SCRIPT STANDING STYLESHEET TEMPLATES Tally Told Verdict
-        completed_before health_page page_of_log page_of_replayed run_line run_page runs_page
+        Assets Listing NavLink OnePage ROUTINE Row RunLine RunPage SCRIPT STANDING STYLESHEET TEMPLATES Tally Told
+        Verdict completed_before health_page page_of_log page_of_replayed run_line run_page runs_page
     """,
     "reasonblocks.patterns.starter": """
         starter_patterns
