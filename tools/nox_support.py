@@ -84,7 +84,7 @@ def editable(*packages: str) -> tuple[str, ...]:
 
 
 CORE = editable("core[http,memory,otel]", "workbench[learn]", "server", "testing[server]")
-"""What tests need of ours: the core, and what they look at it with. None of it needs a framework."""
+"""Our packages that tests need: the core, and those that they look at it with. None of them needs a framework."""
 EVERYTHING = (*CORE, *editable(*ADAPTERS, "threads"))
 SHARED = {
     "lint": group("lint", "build"),

@@ -1,4 +1,4 @@
-"""What texts count as one, as none, and as evidence; the other rules of gates are those of test_engine_rules.py."""
+"""The texts that count as one, as none, and as evidence; test_engine_rules.py has the other rules of gates."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def final(session: SteeringSession) -> StepLogEntry:
 
 
 def printed(code: str, *given: object) -> str:
-    """What a program prints in a process of its own."""
+    """The output of a program in a process of its own."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, given)]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=root)

@@ -106,7 +106,7 @@ MOODS: Mapping[str, Mapping[str, str]] = {
     "awaiting_context_clarification": {"context": "raise"},
     "awaiting_action_clarification": {"action": "question"},
 }
-"""What the inferencer answers on the way to a phase."""
+"""The answers of the inferencer on the way to a phase."""
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "awaiting_review": ("check", "ok"),
     "awaiting_redirect": ("plain", "fail"),

@@ -28,7 +28,7 @@ def one(name: str, value: str, result: str, *, failed: bool) -> Step:
 
 
 def last_text(run: Sequence[Step], injected: tuple[Injected, ...] = (), patience: Patience | None = EAGER) -> str:
-    """What is told after the last step of a run."""
+    """The texts after the last step of a run."""
     text = play(run, injected, patience=patience)[-1].intervention_text
     assert text is not None
     return text

@@ -33,7 +33,7 @@ USES: tuple[Callable[[Store], object], ...] = (
     lambda store: claimed(store, 1.0),
 )
 OLDER = ("CREATE TABLE call (id TEXT PRIMARY KEY)", "PRAGMA user_version=1")
-"""What makes a file of form 2 one of form 1."""
+"""The statements that make a file of form 2 one of form 1."""
 posix = pytest.mark.skipif(sys.platform == "win32", reason="this system has no such modes or forks")
 FORKS = 20 if WHOLE else 3
 forks = [posix, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]

@@ -20,7 +20,7 @@ DELIVER = "Use them to deliver the best result that you have, and say what is mi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Left:
-    """What is left of one limit, this call included."""
+    """The rest of one limit, this call included."""
 
     unit: str
     left: int
@@ -50,8 +50,10 @@ def tell_budget(state: TraceState, settings: Settings) -> tuple[TraceState, Inje
     deliver. The limit of calls is extended then, before anything is said of a last call, so that it stays true.
     """
     budget = settings.budget
-    limits = [] if budget is None else _limits(state, budget)
-    if budget is None or any(limit.left <= 0 for limit in limits) or not limits:
+    if budget is None:
+        return state, None
+    limits = _limits(state, budget)
+    if not limits or any(limit.left <= 0 for limit in limits):
         return state, None
     nearest = min(limits, key=lambda limit: limit.share)
     told = min([share for share in budget.tell_at if nearest.share <= share], default=1.0)
@@ -81,8 +83,8 @@ def _is_near(nearest: _Left, budget: Budget, told: float, *, is_new: bool) -> bo
 def _limits(state: TraceState, budget: Budget) -> list[_Left]:
     """Return the limits of which is known what is left. Tokens that a framework does not report are not."""
     found = []
-    if budget.calls is not None and (calls := _calls_left(state, budget)) is not None:
-        found.append(_Left(unit="calls", left=calls, limit=budget.calls + state.budget_extension))
+    if (calls := _calls_left(state, budget)) is not None:
+        found.append(_Left(unit="calls", left=calls, limit=calls + state.steps_begun))
     if budget.tokens is not None and state.total_tokens:
         found.append(_Left(unit="tokens", left=budget.tokens - state.total_tokens, limit=budget.tokens))
     return found
@@ -106,6 +108,4 @@ def _extended(state: TraceState, budget: Budget) -> tuple[TraceState, str]:
 
 def _calls_line(left: int, budget: Budget) -> str:
     """Return the calls that are left; beside a limit of tokens, the run may end before them."""
-    at_most = "" if budget.tokens is None else "at most "
-    said = f"{at_most}{left:,} calls are left, this one included."
-    return said[0].upper() + said[1:]
+    return f"{'' if budget.tokens is None else 'At most '}{left:,} calls are left, this one included."

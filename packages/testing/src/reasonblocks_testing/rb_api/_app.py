@@ -70,7 +70,7 @@ class App:
 
     def events(self) -> list[dict[str, Any]]:
         """Return the stored events: those of each run together, the runs in order of their start."""
-        return [event for org in {*self.keys.values()} for event in self._events_of(org)]
+        return [event for org in dict.fromkeys(self.keys.values()) for event in self._events_of(org)]
 
     def _events_of(self, org: str) -> list[dict[str, Any]]:
         found, runs = list[dict[str, Any]](), self._server.storage.runs

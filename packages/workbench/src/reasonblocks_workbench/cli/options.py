@@ -164,7 +164,7 @@ def _yes(text: str) -> bool:
 
 
 _BUDGET: Mapping[str, Read] = {"tell_at": _shares, "every_call": _yes}
-"""How the fields of a budget are read that are no whole numbers."""
+"""The readers of a budget's fields that are no whole numbers."""
 
 
 def keyed(key: str, read: Read) -> Read:
