@@ -41,7 +41,7 @@ def run(client: OpenAI, session: SteeringSession, task: str) -> str:
     """Run the agent and return its answer. An error of the client is recorded and raised; the run is finished.
 
     With `ReasonBlocks(stop_when=...)` the session may end the run: then `begin_step` raises `RunStopped`. With
-    `second_look=True` an answer that the run contradicts gets one more call.
+    `second_look="unchecked"` an answer that the run contradicts, or has not checked, gets one more call.
     """
     history: list[Any] = [{"role": "user", "content": task}]  # the client's own items, answers included
     with session:
@@ -62,7 +62,7 @@ def run(client: OpenAI, session: SteeringSession, task: str) -> str:
                 history += map(output_item, results)
                 completed = Step(tool_results=results)  # the thought and the calls are known from `end_step`
                 decision = session.begin_step(StepInput(completed=completed, default_model=MODEL))
-            elif (second_look := session.second_look()) is not None:  # only with ReasonBlocks(second_look=True)
+            elif (second_look := session.second_look()) is not None:  # only with ReasonBlocks(second_look=...)
                 decision = second_look
             else:
                 return outcome.text

@@ -57,7 +57,7 @@ def doubting(**options: Any) -> ScriptedReasonBlocks:
         doubts=(Doubt(monitor="verification_skip", text=DOUBTED),),
     )
     given = {"evaluator": ScriptedEvaluator([doubt] * 9), "pattern_store": ScriptedStore(lambda asked: [])}
-    return steering(**{**given, "second_look": True, **options})
+    return steering(**{**given, "second_look": "unchecked", **options})
 
 
 def doubts_in(asked: Asked) -> int:

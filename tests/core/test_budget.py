@@ -246,6 +246,6 @@ def test_a_run_ends_after_a_fault_too() -> None:
 
 
 def test_a_run_over_its_budget_gets_no_second_look() -> None:
-    session = client(budget=Budget(calls=1), second_look=True).session()
+    session = client(budget=Budget(calls=1), second_look="unchecked").session()
     run(session, 1)
     assert session.second_look(StepInput(completed=Step(thought="All tests pass, so I am done."))) is None

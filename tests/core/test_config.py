@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import reasonblocks
-from reasonblocks import Budget, HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
+from reasonblocks import Budget, Escalate, HashEmbedder, LocalStore, Pattern, QdrantStore, ReasonBlocks
 from reasonblocks.engine.fsm import DifficultyFSM
 from reasonblocks.exceptions import BadAnswer, ConfigError, UnknownKeyword
 from reasonblocks.options import Options
@@ -67,6 +67,10 @@ def budget(**given: Any) -> Budget:
     return Budget(**given)
 
 
+def escalate(**given: Any) -> Escalate:
+    return Escalate(**{"model": "strong", **given})
+
+
 WRONG: list[tuple[str, Any]] = [
     ("api_key", 5),
     *[("org_id", value) for value in (None, "", 5)],
@@ -85,6 +89,11 @@ WRONG: list[tuple[str, Any]] = [
     *[("budget", budget(calls=4, land_at=value)) for value in (-1, 101, None, 1.5)],
     *[("budget", budget(calls=4, extend=value)) for value in (-1, None, 2**63)],
     *[("budget", value) for value in (budget(tokens=4, extend=2), budget(calls=4, every_call=1))],
+    *[("escalate", value) for value in ("strong", {"model": "strong"}, Escalate(), escalate(model=""))],
+    *[("escalate", escalate(effort=value)) for value in ("", 5)],
+    *[("escalate", escalate(after=value)) for value in (-1, 1.5, None, math.nan, True, 10_001)],
+    *[("escalate", escalate(dwell=value)) for value in (0, -1, 2.5, None, math.nan, True, 10_001)],
+    *[("escalate", escalate(times=value)) for value in (0, -1, 2.5, None, "2", True, 10_001)],
     *[("task_profile", value) for value in (None, "", "codng", 5, ["coding"])],
     *[("weights", value) for value in (5, "x", {"semantic_lop": 0.1}, {"semantic_loop": "1"}, {"semantic_loop": True})],
     ("weights", {"semantic_loop": math.nan}),

@@ -47,7 +47,7 @@ def test_whatever_follows_a_stop_is_stopped(key: str | None) -> None:
 
 def test_a_stopped_run_that_is_restored_is_over() -> None:
     sink = RecordingSink()
-    rb = client(stop_when=stopping(2), second_look=True, sinks=[sink])
+    rb = client(stop_when=stopping(2), second_look="unchecked", sinks=[sink])
     kept = through_json(stop_of(rb).trace.snapshot())
     with rb.session(snapshot=kept) as restored:
         assert restored.outcome == "stopped: enough"
@@ -230,11 +230,11 @@ def test_a_text_that_was_sent_before_is_said_once_more() -> None:
         doubts=(Doubt(monitor="verification_skip", text="Run it."),), monitor="verification_skip",
     )  # fmt: skip
     caps = AdapterCaps(ephemeral=False, placements=frozenset({"context"}))
-    session = client(doubt, doubt, second_look=True).session(caps=caps)
+    session = client(doubt, doubt, second_look="unchecked").session(caps=caps)
     run(session, 2)
     decision = session.second_look(StepInput(completed=step(1)))
     assert decision is not None
-    assert decision.guidance == "[REASONBLOCKS]\nRun it."
+    assert decision.guidance.startswith("[REASONBLOCKS]\nRun it.\n")
 
 
 def test_a_look_that_fits_nowhere_is_none() -> None:
@@ -250,21 +250,6 @@ def test_in_a_system_placement_it_is_a_message_at_the_end() -> None:
     kept = looking(placement="system").session(task="t", caps=AdapterCaps(placements=frozenset({"system"})))
     play(kept, *CONTRADICTED)
     assert looked(kept).placement == "system"
-
-
-def test_if_the_first_doubt_is_dropped_the_second_is_used() -> None:
-    doubts = tuple(Doubt(monitor=name, text=f"{name}.") for name in ("claim_contradiction", "verification_skip"))
-    rb = client(
-        Evaluation(doubts=doubts),
-        second_look=True,
-        on_injection=lambda injection, view: None if "claim" in injection.text else injection,
-    )
-    session = rb.session()
-    run(session, 1)
-    decision = session.second_look(StepInput(completed=step(0)))
-    assert decision is not None
-    assert decision.guidance == "[REASONBLOCKS]\nverification_skip."
-    assert session.step_log[1].injections_dropped == ("MonitorSteeringInjection",)
 
 
 def test_an_observed_run_that_failed_records_none() -> None:
@@ -338,7 +323,7 @@ def test_a_disabled_client_restores_nothing_of_a_decision(monkeypatch: pytest.Mo
 
 
 def test_an_older_key_is_still_refused() -> None:
-    session = client(second_look=True).session()
+    session = client(second_look="unchecked").session()
     for at, key in enumerate("abc"):
         session.end_step(begin(session, at, key=key), called(at))
     with pytest.raises(StaleKey):

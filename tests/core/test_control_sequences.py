@@ -112,7 +112,7 @@ def test_a_stopped_run_stays_stopped_and_its_last_step_is_judged_once(actions: l
 @given(st.lists(st.sampled_from(ACTIONS), max_size=24))
 def test_a_run_has_at_most_one_second_look(actions: list[str]) -> None:
     doubt = Evaluation(doubts=(Doubt(monitor="verification_skip", text="Nothing was run. Run it."),))
-    play_ = Play(client(*[doubt] * 30, second_look=True))
+    play_ = Play(client(*[doubt] * 30, second_look="unchecked"))
     for action in actions:
         if play_.session.outcome is not None:
             break
@@ -130,7 +130,7 @@ def test_whatever_is_restored_as_observed_reaches_no_call(actions: list[str], sw
         store=lambda request: found("e3-a") if request.tier == "e3" else [],
         standing_rules="run",
         stop_when=stopping(4),
-        second_look=True,
+        second_look="unchecked",
         scorer=lambda done: 0.7,
         fsm_thresholds={"slow_window": 1},
         model_routing={"SLOW": "strong"},

@@ -11,13 +11,13 @@ import reasonblocks
 
 PROMISED = {
     "reasonblocks": """
-        AdapterCaps Budget CodebaseMemory DifficultyFSM FSMState HashEmbedder HttpSink JsonlSink LocalStore
+        AdapterCaps Budget CodebaseMemory DifficultyFSM Escalate FSMState HashEmbedder HttpSink JsonlSink LocalStore
         OpenTelemetrySink Pattern QdrantStore ReasonBlocks ReasonBlocksError RunView SQLiteMonitorSink SteeringSession
         Step StepInput StepLogEntry StepOutcome Thresholds ToolCall ToolResult TraceStateManager Usage __version__
     """,
     "reasonblocks.types": """
-        Account AdapterCaps Budget Codebase CodebaseSummary DifficultyParts Doubt ETrace Evaluation FSMState Finding
-        Freshness GateDecision Injected Injection JSON Level Memories Mode Note Observed Patience Pattern
+        Account AdapterCaps Budget Codebase CodebaseSummary DifficultyParts Doubt ETrace Escalate Evaluation FSMState
+        Finding Freshness GateDecision Injected Injection JSON Level Memories Mode Note Observed Patience Pattern
         Pending Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory Settings
         SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall
         ToolResult TraceState Transition Usage

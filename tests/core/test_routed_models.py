@@ -55,7 +55,7 @@ def test_a_model_that_cannot_be_built_leaves_the_agents_own(
     build: Callable[[str], object], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert routed(RoutedModels(check), "SLOW", build) is None
-    assert "the model for SLOW cannot be built" in caplog.text
+    assert "the model for SLOW cannot be used" in caplog.text
 
 
 def test_on_an_event_loop_a_model_is_built_in_a_thread() -> None:

@@ -51,18 +51,21 @@ def looked(session: SteeringSession, last: Step = CLAIMS, key: str = "look") -> 
 # ------------------------------------------------------------ when there is one
 
 
-@pytest.mark.parametrize("steps", [CONTRADICTED, UNCHECKED], ids=["contradicted", "unchecked"])
-def test_a_doubtful_end_gets_one_more_call_with_the_doubts_text(steps: tuple[Step, ...]) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "steps"),
+    [(True, CONTRADICTED), ("doubt", CONTRADICTED), ("unchecked", CONTRADICTED), ("unchecked", UNCHECKED)],
+)
+def test_a_doubtful_end_gets_one_more_call_with_the_doubts_text(wanted: bool | str, steps: tuple[Step, ...]) -> None:
     before = client(second_look=False).session(task="Fix the tests.")
     play(before, *steps)
     assert look(before, steps[-1]) is None
     before.finish(completed=steps[-1])
     assert before.final is not None
     (doubt, *_) = before.final.doubts
-    session = client().session(task="Fix the tests.")
+    session = client(second_look=wanted).session(task="Fix the tests.")
     play(session, *steps)
     decision = looked(session, steps[-1])
-    assert decision.guidance.startswith(f"[REASONBLOCKS]\n{doubt.text}")
+    assert doubt.text in decision.guidance
     assert (decision.gate_decision, decision.step, session.outcome) == ("inject", len(steps), None)
 
 
@@ -82,9 +85,15 @@ def test_a_run_that_checks_after_its_second_look_ends_without_a_doubt() -> None:
     assert [event.outcome for event in sink.events if isinstance(event, RunFinish)] == ["success"]
 
 
-@pytest.mark.parametrize("steps", [(EDIT, PASSES, CLAIMS), (FAILS, HONEST), (EDIT,)])
-def test_an_end_without_a_doubt_gets_none(steps: tuple[Step, ...]) -> None:
-    session = client().session(task="Fix the tests.")
+@pytest.mark.parametrize(
+    ("wanted", "steps"),
+    [
+        ("doubt", UNCHECKED),
+        *[("unchecked", steps) for steps in ((EDIT, PASSES, CLAIMS), (FAILS, HONEST), (EDIT,))],
+    ],
+)
+def test_an_end_without_such_a_doubt_gets_none(wanted: str, steps: tuple[Step, ...]) -> None:
+    session = client(second_look=wanted).session(task="Fix the tests.")
     play(session, *steps)
     assert look(session, steps[-1]) is None
     session.finish(completed=steps[-1])
@@ -212,7 +221,7 @@ def test_an_observed_run_has_none_and_records_its_text() -> None:
     assert look(session, CLAIMS) is None
     session.finish(completed=CLAIMS)
     assert final(session).withheld_sources == ("MonitorSteeringInjection",)
-    assert final(session).withheld_texts[0].startswith(final(session).doubts[0].text)
+    assert final(session).doubts[0].text in final(session).withheld_texts[0]
 
 
 def test_a_run_that_has_ended_has_none() -> None:

@@ -264,7 +264,7 @@ def test_an_observed_run_goes_on_and_the_log_says_where_it_would_have_ended() ->
 
 
 def test_a_framework_that_cannot_end_a_run_goes_on_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    rb = client(stop_when=at_call(1), second_look=True)
+    rb = client(stop_when=at_call(1), second_look="unchecked")
     session = rb.session(run_id="r", caps=AdapterCaps(stop=False, second_look=False))
     run(session, 4)
     assert session.second_look(StepInput(completed=step(3))) is None

@@ -220,7 +220,7 @@ def test_a_loop_that_is_stopped_raises_before_its_next_call(way: Way) -> None:
 @pytest.mark.parametrize("way", WAYS[:3], ids=ids[:3])
 def test_a_loop_takes_a_second_look_at_an_answer_that_its_run_contradicts(way: Way) -> None:
     turns = (SCRIPT.turns[0], Turn(text="All tests pass now."), Turn(text="One test fails still."))
-    run = ran(way, replace(SCRIPT, turns=turns), second_look=True)
+    run = ran(way, replace(SCRIPT, turns=turns), second_look="unchecked")
     assert (run.answer, run.session.outcome) == ("One test fails still.", "success")
     assert "The newest check, 1 step before this answer, failed" in run.requests[2].texts[-1]
     assert ran(way, replace(SCRIPT, turns=turns)).answer == "All tests pass now."

@@ -9,9 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import PrivateAttr
 
+from reasonblocks import Escalate
+from reasonblocks.types import Evaluation
 from reasonblocks_langchain import middleware
+from reasonblocks_testing import ScriptedEvaluator
 from tests.langchain.scripted import ScriptedModel, by_position, calls
 from tests.langchain.world import QUESTION, Way, agent, both_ways, scripted
 from tests.steered import Hostile, steering
@@ -95,7 +99,7 @@ def test_a_model_that_cannot_be_built_is_said_once_and_the_run_is_steered(
         way(agent(model, mw))
     assert [(entry.model_id, entry.route) for entry in mw.step_log] == [("scripted-1", None)] * 6
     assert "Step 0 looked again" in str(model.seen[1].messages[-1].content)
-    said = [record.getMessage() for record in caplog.records if "cannot be built" in record.getMessage()]
+    said = [record.getMessage() for record in caplog.records if "cannot be used" in record.getMessage()]
     assert [text.split(": ")[1].split(" cannot")[0] for text in said] == ["the model for NORMAL", "the model for SLOW"]
 
 
@@ -105,3 +109,44 @@ def test_a_routed_call_is_written_for_the_model_that_gets_it() -> None:
     agent(own, middleware(steering(model_routing={"SLOW": strong}, placement="system", **SLOW))).invoke(QUESTION)
     assert all(isinstance(seen.system, str) for seen in own.seen)
     assert all(seen.system[0]["cache_control"] == {"type": "ephemeral"} for seen in strong.seen)
+
+
+# ------------------------------------------------------------ more effort for a stuck run
+
+HARD: dict[str, Any] = {
+    "evaluator": ScriptedEvaluator([Evaluation()] * 40),
+    "escalate": Escalate(effort="high", after=0, dwell=2, times=1),
+}
+
+
+class ThinkingModel(ScriptedModel):
+    """A model that takes an effort, as those of OpenAI and of Anthropic do."""
+
+    reasoning_effort: str | None = None
+    _efforts: list[Any] = PrivateAttr(default_factory=list)
+
+    def _turn(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> Any:
+        self._efforts.append(kwargs.get("reasoning_effort"))
+        return super()._turn(messages, kwargs)
+
+
+def stuck() -> Any:
+    return by_position(*[calls("look", id=f"c{at}", path="same") for at in range(8)], "Seen.")
+
+
+@both_ways
+def test_a_stuck_run_gets_more_effort_and_goes_back(way: Way) -> None:
+    model = ThinkingModel(script=stuck())
+    mw = middleware(steering(**HARD))
+    way(agent(model, mw))
+    assert model._efforts == [None] * 5 + ["high"] * 2 + [None] * 2
+    assert [entry.route for entry in mw.step_log] == [None] * 5 + ["ESCALATE"] * 2 + [None] * 2
+
+
+@both_ways
+def test_a_model_without_efforts_is_called_as_it_is(way: Way, caplog: pytest.LogCaptureFixture) -> None:
+    mw = middleware(steering(**HARD))
+    with caplog.at_level(logging.WARNING, "reasonblocks"):
+        way(agent(ScriptedModel(script=stuck()), mw))
+    assert {entry.route for entry in mw.step_log} == {None}
+    assert [record.getMessage().count("has no reasoning_effort") for record in caplog.records] == [1]

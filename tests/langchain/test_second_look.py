@@ -45,7 +45,7 @@ AGAIN = "Three tests fail, and I could not find out why."
 
 
 def client(**options: Any) -> ReasonBlocks:
-    return ReasonBlocks(**{"strict": True, "pattern_store": LocalStore(), "second_look": True, **options})
+    return ReasonBlocks(**{"strict": True, "pattern_store": LocalStore(), "second_look": "unchecked", **options})
 
 
 def scripted(*turns: Said) -> ScriptedModel:

@@ -47,7 +47,7 @@ from tests.openai_agents.world import (
 )
 from tests.steered import steering, unguided
 
-OFTEN: dict[str, Any] = {"model_routing": {"NORMAL": "strong"}, "standing_rules": "run", "second_look": True}
+OFTEN: dict[str, Any] = {"model_routing": {"NORMAL": "strong"}, "standing_rules": "run", "second_look": "unchecked"}
 """Options with which steering would touch every request."""
 Client = ScriptedReasonBlocks | None
 """None: the SDK's own `Runner`."""

@@ -10,8 +10,10 @@ from agents import Model, ModelProvider, ModelSettings, OpenAIChatCompletionsMod
 from agents.models import get_default_model_settings
 from openai.types.shared import Reasoning
 
+from reasonblocks import Escalate
+from reasonblocks.types import Evaluation
 from reasonblocks_openai_agents import openai_model, steering_of
-from reasonblocks_testing import Turn, tool_call
+from reasonblocks_testing import ScriptedEvaluator, Turn, tool_call
 from tests.openai_agents.world import (
     Place,
     call,
@@ -154,6 +156,35 @@ def _effort(model: str) -> Any:
     return reasoning.effort
 
 
+# ------------------------------------------------------------ more effort for a stuck run
+
+STUCK = [*(call("look", f"c{at}", "I look.", path="same") for at in range(8)), said()]
+QUIET: dict[str, Any] = {"evaluator": ScriptedEvaluator([Evaluation()] * 20)}
+HARD: dict[str, Any] = {**QUIET, "escalate": Escalate(effort="high", after=0, dwell=2, times=1)}
+
+
+@every_way
+def test_a_stuck_run_gets_more_effort_and_goes_back(way: str) -> None:
+    with place(in_turn(*STUCK), way) as at:
+        own = ModelSettings(reasoning=Reasoning(effort="low", summary="auto"))
+        run = steering_of(at.run(steering(**HARD), fixer(model=THINKS, model_settings=own)))
+        bodies = [request.body for request in at.requests]
+        asked_for = [body.get("reasoning_effort") or (body.get("reasoning") or {}).get("effort") for body in bodies]
+        assert asked_for == ["low"] * 5 + ["high"] * 2 + ["low"] * 2
+        assert {body["reasoning"]["summary"] for body in bodies if "reasoning" in body} <= {"auto"}
+        assert set(asked(at)) == {THINKS}
+    assert [entry.route for entry in run.step_log] == [None] * 5 + ["ESCALATE"] * 2 + [None] * 2
+
+
+def test_an_effort_that_the_sdk_does_not_know_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    with place(in_turn(*STUCK)) as at, caplog.at_level(logging.WARNING, "reasonblocks"):
+        wrong = Escalate(effort="turbo", after=0, dwell=3)
+        run = steering_of(at.run(steering(**QUIET, escalate=wrong), fixer(model=OLDER)))
+        assert efforts(at) == [None] * 9
+        assert {entry.route for entry in run.step_log} == {None}
+    assert sum("the model for ESCALATE cannot be used" in record.getMessage() for record in caplog.records) == 1
+
+
 # ------------------------------------------------------------ reasoning between routed models
 
 
@@ -198,7 +229,7 @@ def test_a_run_goes_on_steered_with_the_agents_own_model(way: str, caplog: pytes
         run = steering_of(here.run(steering(model_routing={"NORMAL": Hostile()}), fixer()))
         assert {entry.model_id for entry in run.step_log} == {"own"}
         assert here.guided[1]
-    assert sum("cannot be built" in record.getMessage() for record in caplog.records) == 1
+    assert sum("cannot be used" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_so_does_a_steered_model() -> None:

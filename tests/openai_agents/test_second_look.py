@@ -60,7 +60,7 @@ ENDS = ["user", "message", "function_call", "function_call_output", "message"]
 def doubting(after: int = 1, **options: Any) -> ScriptedReasonBlocks:
     """A client that doubts all ends from completed step `after` on, and says nothing else."""
     steps = [Evaluation()] * after + [DOUBTFUL] * 20
-    return steering(evaluator=ScriptedEvaluator(steps), second_look=True, e_traces_enabled=False, **options)
+    return steering(evaluator=ScriptedEvaluator(steps), second_look="unchecked", e_traces_enabled=False, **options)
 
 
 def kinds(items: Sequence[Any]) -> list[str]:
@@ -90,7 +90,9 @@ def test_an_observed_run_has_none_and_its_log_says_what_it_would_have_read(way: 
         run = steering_of(here.run(doubting(), fixer(), mode="observe"))
         assert len(here.requests) == 2
     assert run.final is not None
-    assert (run.outcome, run.final.withheld_texts) == ("success", (DOUBT,))
+    (text,) = run.final.withheld_texts
+    assert DOUBT in text
+    assert run.outcome == "success"
 
 
 @whole_and_streamed
@@ -223,7 +225,7 @@ def test_a_run_that_is_cancelled_while_its_end_is_judged_has_no_second_look(way:
     cancel: list[Any] = []
 
     async def work(here: Place) -> Any:
-        rb = steering(evaluator=Late([Evaluation(), *[DOUBTFUL] * 20]), second_look=True, e_traces_enabled=False)
+        rb = steering(evaluator=Late([Evaluation(), *[DOUBTFUL] * 20]), second_look="unchecked", e_traces_enabled=False)
         result = openai_run_streamed(rb, fixer(), TASK, run_config=here.config())
         cancel.append(result.cancel)
         async for _ in result.stream_events():

@@ -30,6 +30,7 @@ SCENARIOS = {
     "test_a_shortened_history_loses_no_step",
     "test_a_slow_store_costs_its_deadline_at_most",
     "test_a_stopped_run_makes_no_further_call",
+    "test_a_stuck_run_is_escalated_and_comes_back",
     "test_a_text_can_be_replaced_or_dropped",
     "test_a_tool_error_is_an_error_of_the_step",
     "test_an_agent_keeps_its_model_after_a_routed_run",

@@ -203,6 +203,13 @@ class LeavesOutTheBudget(LoopRun):
         return super().request(decision, model)
 
 
+class KeepsItsModelWhenEscalated(LoopRun):
+    """Knows the routes of states alone."""
+
+    def asked(self, decision: StepDecision | None) -> str:
+        return super().asked(None if decision is not None and decision.route == "ESCALATE" else decision)
+
+
 class TakesNoSecondLook(LoopRun):
     """Finishes every run that ends by itself."""
 
@@ -251,6 +258,7 @@ CAUGHT_BY: dict[type[LoopRun], set[str]] = {
     CallsTheModelAfterAStop: {"test_a_stopped_run_makes_no_further_call", "test_a_budget_is_told_and_ends_the_run"},
     ReportsAStopAsAFailure: {"test_a_stopped_run_makes_no_further_call", "test_a_budget_is_told_and_ends_the_run"},
     LeavesOutTheBudget: {"test_a_budget_is_told_and_ends_the_run"},
+    KeepsItsModelWhenEscalated: {"test_a_stuck_run_is_escalated_and_comes_back"},
     TakesNoSecondLook: {"test_a_second_look_is_one_more_call"},
     ForgetsTheTextOfASecondLook: {"test_a_second_look_is_one_more_call"},
 }

@@ -147,7 +147,7 @@ def test_a_second_look_is_a_message_although_guidance_stands_in_the_instructions
         ends.append(str(messages[-1].parts[-1]))
         return claiming(messages, info)
 
-    fixer, steering = agent(ReasonBlocks(placement="system", second_look=True), FunctionModel(listening))
+    fixer, steering = agent(ReasonBlocks(placement="system", second_look="unchecked"), FunctionModel(listening))
     result = asyncio.run(fixer.run("Fix it."))
     assert [FRAME in end for end in ends] == [False, False, True]  # a provider may refuse to go on from an answer
     assert [len(message.parts) for message in result.all_messages()] == [1, 1, 1, 1, 0, 1]
@@ -156,14 +156,14 @@ def test_a_second_look_is_a_message_although_guidance_stands_in_the_instructions
 
 
 def test_a_second_look_needs_a_call_that_the_caller_s_limits_allow() -> None:
-    fixer, steering = agent(ReasonBlocks(second_look=True), FunctionModel(claiming))
+    fixer, steering = agent(ReasonBlocks(second_look="unchecked"), FunctionModel(claiming))
     result = asyncio.run(fixer.run("Fix it.", usage_limits=UsageLimits(request_limit=2)))
     (run,) = steering.runs.values()
     assert (result.output, run.outcome, len(run.step_log)) == ("All tests pass now.", "success", 2)
 
 
 def test_an_output_of_run_stream_gets_no_second_look() -> None:
-    fixer, steering = agent(ReasonBlocks(second_look=True), ScriptedModel(claiming, model_name="own"))
+    fixer, steering = agent(ReasonBlocks(second_look="unchecked"), ScriptedModel(claiming, model_name="own"))
 
     async def main() -> str:
         async with fixer.run_stream("Fix it.") as result:

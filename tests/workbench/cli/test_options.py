@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer import BadParameter
 
-from reasonblocks import Budget
+from reasonblocks import Budget, Escalate
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_workbench.cli._main import command_of
 from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, Settings, expand_options, setting_names
@@ -53,6 +53,8 @@ def test_nothing_given_leaves_every_default() -> None:
         (["--budget", "calls=40,land_at=2"], {"budget": Budget(calls=40, land_at=2)}),
         (["--budget", "tokens=9, tell_at=0.5/0.1, every_call=yes"],
          {"budget": Budget(tokens=9, tell_at=(0.5, 0.1), every_call=True)}),
+        (["--escalate", "model=strong, after=0"], {"escalate": Escalate(model="strong", after=0)}),
+        (["--second-look", "always"], {"second_look": "always"}),
         (["--no-e-traces"], {"e_traces_enabled": False}),
         (["--e-traces"], {"e_traces_enabled": True}),
         (["--e2-requires-signal", "--strict"], {"e2_requires_signal": True, "strict": True}),
@@ -172,7 +174,7 @@ def test_a_second_file_overrides_the_first_key_by_key_and_options_override_both(
     }
 
 
-FILE_ONLY = {"mode", "second_look", "explore"}
+FILE_ONLY = {"mode", "explore"}
 """Settings without an option, which only matter to a live run; a file that the live run reads may have them."""
 
 
@@ -185,9 +187,9 @@ def test_every_setting_of_the_client_is_an_option_or_left_out_on_purpose() -> No
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("calls", "'calls' is not LIMIT=N, such as calls=40"),
+        ("calls", "'calls' is not NAME=VALUE"),
         ("calls=6,calls=7", "'calls' is given twice"),
-        ("cals=4", "'cals' is no field of a budget"),
+        ("cals=4", "'cals' is no field of budget"),
         ("calls=many", "'many' is not a whole number"),
         ("every_call=1", "'1' is not yes or no"),
     ],
@@ -201,5 +203,5 @@ def test_a_file_has_a_budget_as_a_table_or_a_text(here: Path) -> None:
     (here / "a.toml").write_text("budget = {calls = 8, tell_at = [0.5]}")
     (here / "b.toml").write_text("budget = {cals = 8}")
     assert settings("--config", "a.toml")["budget"].calls == 8
-    with pytest.raises(ConfigError, match=r"b\.toml: budget=.*'cals' is no field of a budget"):
+    with pytest.raises(ConfigError, match=r"b\.toml: budget=.*'cals' is no field of budget"):
         settings("--config", "b.toml")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .types import (
         AdapterCaps,
         Budget,
+        Escalate,
         FSMState,
         Pattern,
         Step,
@@ -42,6 +43,7 @@ __all__ = [
     "Budget",
     "CodebaseMemory",
     "DifficultyFSM",
+    "Escalate",
     "FSMState",
     "HashEmbedder",
     "HttpSink",

@@ -66,9 +66,12 @@ class ReasonBlocks:
     Control: with `mode="observe"`, everything is computed and recorded, but nothing is injected. Each text is passed to
     `on_injection(injection, run)`, which returns another text, the unchanged injection, or None to drop it. `stop_when`
     ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `budget` ends it when
-    its calls or tokens are used up, and tells the agent before what is left. `second_look` gives
-    an agent that ends by itself one more call if its last step is in doubt. `mailbox` holds the notes that persons
-    write to live runs: each is injected once, first in the guidance, unless `operator_notes` is False.
+    its calls or tokens are used up, and tells the agent before what is left. `escalate` gives a stuck run a stronger
+    model, or more effort, for a few calls. `second_look` gives an agent that ends by
+    itself one more call, with facts: "doubt" (or True) if its newest check failed or its answer claims a check that
+    never ran, "unchecked" also if it changed something after its newest check, and "always" in each run. `mailbox`
+    holds the notes that persons write to live runs: each is injected once, first in the guidance, unless
+    `operator_notes` is False.
 
     `strict` raises errors of steering instead of logging them. Your own callables run in daemon threads for at most
     `step_deadline_ms` a step; code that holds the interpreter lock cannot be stopped.
@@ -231,7 +234,7 @@ class ReasonBlocks:
     @property
     def second_look(self) -> bool:
         """True if runs may get a second look."""
-        return self._config.settings.second_look
+        return self._config.settings.second_look is not None
 
     @property
     def step_deadline_seconds(self) -> float:

@@ -31,6 +31,7 @@ class Overrides(TypedDict, total=False):
     model: BaseChatModel
     system_message: SystemMessage
     messages: list[AnyMessage]
+    model_settings: dict[str, Any]
 
 
 def steer(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from reasonblocks import SteeringSession
 from reasonblocks.adapters import ABANDONED, InThread, Runs, RunView, SteeringFlow, view_of
-from reasonblocks.types import JSON, StepLogEntry
+from reasonblocks.types import JSON, AdapterCaps, StepLogEntry
 
 from ._channel import About, Carried
 from ._failures import watch_here
@@ -156,6 +156,9 @@ class ScopedRuns(Runs[Run]):
         return super().add(run)
 
 
+CAPS = AdapterCaps(effort=True)
+
+
 class Sessions:
     """Opens the sessions of one middleware, and finds the session of a channel's run."""
 
@@ -170,6 +173,7 @@ class Sessions:
         return self._options.session(
             self._rb,
             framework="langchain",
+            caps=CAPS,
             run_id=run_id,
             agent_name=about.get("agent_name"),
             task=about["task"],

@@ -30,6 +30,12 @@ def takes_cache_control(model: object) -> bool:
     return not any(name in provider for name in _NO_CACHE_CONTROL) and "claude" in model_name(model).lower()
 
 
+def check_effort(model: object) -> None:
+    """Raise `TypeError` for a chat model that takes no `reasoning_effort` in a call."""
+    if "reasoning_effort" not in getattr(type(model), "model_fields", {}):
+        raise TypeError(f"{type(model).__name__} has no reasoning_effort")
+
+
 def route_names(models: Mapping[str, object]) -> dict[str, str]:
     """Return the model's name for each mapped state."""
     return {state: model if is_identifier(model) else model_name(model) for state, model in models.items()}

@@ -43,7 +43,7 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[Any, Any, Any]):
     runs that were started inside and are still open are finished as abandoned; when the last `with` ends, so are runs
     that were started in none. A cancelled run is open, one that waits for a human is paused.
 
-    List a retrying middleware, and LangChain's prompt caching, before this one; with `second_look=True` also those that
+    List a retrying middleware, and LangChain's prompt caching, before this one; with `second_look` also those that
     have an `after_agent` hook. A step takes one superstep more: an explicit `recursion_limit` has to leave room for it.
     """
 

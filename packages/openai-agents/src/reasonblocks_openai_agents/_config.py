@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from reasonblocks import ReasonBlocks
 
 FRAMEWORK = "openai-agents"
-CAPS = AdapterCaps()
-SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}), second_look=False)
+CAPS = AdapterCaps(effort=True)
+SERVER_MANAGED = AdapterCaps(placements=frozenset({"system"}), second_look=False, effort=True)
 """For a conversation that the server keeps: a message of ours at its end would be stored with it.
 
 It cannot go on after its last answer either, because each of its requests has to bring something new.
 """
-NESTED = AdapterCaps(placements=frozenset({"system"}))
+NESTED = AdapterCaps(placements=frozenset({"system"}), effort=True)
 """For an agent in a tool. Nobody asks for its second look, and a warning for each of them would say nothing new."""
-ONLY_REQUESTS = AdapterCaps(second_look=False)
+ONLY_REQUESTS = AdapterCaps(second_look=False, effort=True)
 """For a model that sees only requests: it cannot make an agent go on."""
 
 

@@ -14,7 +14,7 @@ from openai.types.responses import ResponseCompletedEvent, ResponseOutputItemDon
 from reasonblocks.adapters import RoutedModels, adrive, is_identifier, model_name
 from reasonblocks.messages.openai import Items
 
-from ._request import settings_for
+from ._request import settings_for, with_effort
 from ._steered import CALL, Call, CallArguments, waiting_call
 
 ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
@@ -36,6 +36,9 @@ def attempt(call: Call, model: Model, own: Model, asked: CallArguments) -> Attem
     if call.withdrawn:
         instructions, last = call.unsteered
         asked = {**asked, "system_instructions": instructions, "input": [*asked["input"][:-1], *last]}
+    elif (effort := call.decision.effort) is not None:
+        with call.session.routing(call.decision.route or ""):
+            asked = {**asked, "model_settings": with_effort(asked["model_settings"], effort)}
     return Attempt(model, {**asked, "input": call.run.fit(asked["input"], call.model, call.own_model)}, call)
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from agents import ModelSettings
 from agents.models.fake_id import FAKE_RESPONSES_ID
+from openai.types.shared import Reasoning
 
 from reasonblocks import render
 from reasonblocks.messages import get
@@ -60,6 +61,12 @@ def settings_for(given: ModelSettings, implied: ModelSettings, instead: ModelSet
     if any(getattr(given, name) != getattr(implied, name) for name in names):
         return given
     return replace(given, **{name: getattr(instead, name) for name in names}) if names else given
+
+
+def with_effort(given: ModelSettings, effort: str) -> ModelSettings:
+    """Return the settings with another reasoning effort. Raises `ValueError` for a word that the SDK does not know."""
+    own = given.reasoning.model_dump(exclude_unset=True) if given.reasoning is not None else {}
+    return replace(given, reasoning=Reasoning.model_validate({**own, "effort": effort}))
 
 
 def reasoning_ids(output: Iterable[Item]) -> list[str]:

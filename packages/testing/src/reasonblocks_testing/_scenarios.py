@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from reasonblocks.render import FRAME
+from reasonblocks.types import Escalate, Evaluation
 
 from . import _world as world
 from ._checks import (
@@ -27,7 +28,7 @@ from ._checks import (
 )
 from ._golden import Golden, World
 from ._loop import LoopHarness
-from ._scripted import FaultyClient
+from ._scripted import FaultyClient, ScriptedEvaluator
 from .harness import Harness
 from .script import Script, Turn
 
@@ -166,6 +167,23 @@ class RoutingScenarios:
         assert [entry.model_id for entry in ran.log] == models, (
             "the step log names other models than those that were called: report the called model as StepOutcome.model"
         )
+
+    def test_a_stuck_run_is_escalated_and_comes_back(self, mode: str) -> None:
+        """The calls of an escalation go to its model; those before and after go to the agent's own.
+
+        It begins when the tenth value of a series has been tried in vain.
+        """
+        if self.harness.caps.routing == "none":
+            pytest.skip(NO_ROUTING)
+        quiet = ScriptedEvaluator([Evaluation()] * 14)
+        client = world.client(evaluator=quiet, escalate=Escalate(model="strong-model", after=0, dwell=2, times=1))
+        (ran,) = self.harness.run(client, world.looping(14), mode)
+        models = [seen.model for seen in ran.seen]
+        assert models == ["agent-model"] * 10 + ["strong-model"] * 2 + ["agent-model"] * 2, (
+            "calls went to other models (left) than decided: rb.model_routing has the model of an escalation, too, and"
+            ' the decisions of its calls have the route "ESCALATE"'
+        )
+        assert [entry.route for entry in ran.log] == [None] * 10 + ["ESCALATE"] * 2 + [None] * 2, DECISIONS
 
     def test_a_model_that_cannot_be_built_leaves_the_steering(self, mode: str) -> None:
         """If the mapped model is unusable, the agent's own model is called, and guidance continues."""

@@ -157,17 +157,21 @@ def _turn(step: Step) -> int:
 
 def _calls(step: Step, tool_roles: Mapping[str, str]) -> Sequence[_Call]:
     """Return the step's calls with their results; what came back to a step without a call counts as one call's."""
-    calls = ends(step.tool_calls, MAX_CALLS)
-    if not calls:
+    if not step.tool_calls:
         text = (step.thought if step.thought.strip() else step.reasoning).strip()[:2_000]
         if not text and not step.tool_results:
             return []
         said = ToolCall(id="", name="", arguments=text)
         return [_call(said, _joined(step.tool_results), Kind(frozenset()))]
+    return [_call(call, result, kind_of(call, tool_roles)) for call, result in calls_with_results(step)]
+
+
+def calls_with_results(step: Step) -> Sequence[tuple[ToolCall, ToolResult | None]]:
+    """Return the step's calls, at most `MAX_CALLS` from each end, each with its result; None if it has none."""
+    calls = ends(step.tool_calls, MAX_CALLS)
     if len(calls) == 1:
-        return [_call(calls[0], _joined(step.tool_results), kind_of(calls[0], tool_roles))]
-    results = results_of(calls, step.tool_results)
-    return [_call(call, result, kind_of(call, tool_roles)) for call, result in zip(calls, results, strict=True)]
+        return [(calls[0], _joined(step.tool_results))]
+    return list(zip(calls, results_of(calls, step.tool_results), strict=True))
 
 
 def results_of(calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[ToolResult | None]:
@@ -227,7 +231,7 @@ def _judged(call: _Call, now: Account, before: Account, index: int) -> tuple[str
         same = any(action.call == call.call and action.step >= before.mark for action in before.actions)
         return ("A" if same else ""), "", now
     if call.made:
-        now = replace(now, edits=now.edits + _edits_files(call))
+        now = replace(now, edits=now.edits + edits_files(call.name, call.arguments, call.kind))
     if call.made and call.call not in before.changes:
         now = replace(now, mark=index, changes=(*now.changes, call.call)[-CHANGES_KEPT:])
         now = _with_check(call, now, index, changed=True)
@@ -359,27 +363,25 @@ def _due_check(now: Account, index: int) -> str:
     return "check" if check is not None and check.step == index and check.row >= CHECK_LOOP else ""
 
 
-def _edits_files(call: _Call) -> bool:
+def edits_files(name: str, given: JSON, kind: Kind) -> bool:
     """Return True for a change of files that a check should follow: not one that records or tidies up."""
-    command = call.kind.command
-    if call.kind.shell and (_RECORDS.match(command) or _TIDIES.match(command)):
+    if kind.shell and (_RECORDS.match(kind.command) or _TIDIES.match(kind.command)):
         return False
-    return _place(call) != 0 or not (call.kind.shell or _FILE_VERBS.isdisjoint(parts_of(call.name)))
+    return _names_file(given, kind.command) or not (kind.shell or _FILE_VERBS.isdisjoint(parts_of(name)))
 
 
-def _place(call: _Call) -> int:
-    """Return the hash of the file that a change is in; 0 if it cannot be told."""
-    given = call.arguments
+def _names_file(given: JSON, command: str) -> bool:
+    """Return True if an argument is for a file, or a word of the command looks like one."""
     if isinstance(given, Mapping):
         for name, value in given.items():
             if isinstance(value, str) and str(name).lower().replace("_", "") in _FILE_ARGUMENTS:
-                return hash_of(value.rsplit("/", 1)[-1]) or 1
-    for word in call.kind.command[:1_000].split():
+                return True
+    for word in command[:1_000].split():
         name = word.strip("'\"").rsplit("/", 1)[-1]
         stem, dot, ending = name.rpartition(".")
         if dot and stem and 0 < len(ending) <= 4 and ending.isalpha():
-            return hash_of(name) or 1
-    return 0
+            return True
+    return False
 
 
 def _unpacked(known: str) -> tuple[int, ...]:

@@ -314,6 +314,16 @@ def _has(pattern: re.Pattern[str], text: str, marks: Sequence[str]) -> bool:
     return any(pattern.search(line) for line in text.split("\n") if any(mark in line for mark in marks))
 
 
+def ending_line(text: str) -> str:
+    """Return the line of a check's result that says how it ended: a runner's last total, else the last one with a word.
+
+    "" if there is none.
+    """
+    lines = [line.strip() for line in text[-TAIL:].split("\n") if any(map(str.isalnum, line))]
+    totals = [line for line in lines if _RED.search(line) or _GREEN.search(line)]
+    return (totals or lines or [""])[-1]
+
+
 # ---- nothing ----
 
 _EMPTY = frozenset(

@@ -7,11 +7,22 @@ and the state is unchanged. `faulted` then returns the state and decision with w
 from __future__ import annotations
 
 from ._assess import TEXT_BYTES, amended_calls, completed_step, with_outcome
-from ._decide import KEYS_KEPT, adopt_state, in_system, is_second_look_to_come, key_of, with_note, without_guidance
+from ._decide import (
+    KEYS_KEPT,
+    adopt_state,
+    in_system,
+    is_second_look_to_come,
+    key_of,
+    with_note,
+    without_effort,
+    without_guidance,
+)
 from ._flow import after_fault, step_flow
 from ._last import final_fault, final_flow, look_flow
+from .routing import ESCALATE
 
 __all__ = [
+    "ESCALATE",
     "KEYS_KEPT",
     "TEXT_BYTES",
     "adopt_state",
@@ -27,5 +38,6 @@ __all__ = [
     "step_flow",
     "with_note",
     "with_outcome",
+    "without_effort",
     "without_guidance",
 ]

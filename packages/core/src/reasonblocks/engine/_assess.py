@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..account.observe import observe
 from ..exceptions import BadAnswer, Unavailable
 from ..monitors import sightings
 from ..monitors.patience import after_step
+from ..monitors.second_look import follow
 from ..requests import Advance, Evaluate, Flow, Observe, Score, ask
 from ..types import (
     Account,
@@ -29,6 +30,7 @@ from ..types import (
     ToolCall,
     TraceState,
 )
+from ..types.account import Work
 from ..util.json import MAX_INT, canonical, storable_json
 from ..util.text import cut_with_hash, preview
 from . import gates, scoring
@@ -117,6 +119,7 @@ class Assessment:
     memories: Memories
     account: Account
     patience: Patience
+    work: Work = field(default_factory=Work)
     observed: Observed = ()
     """The observations of the caller's own monitors."""
 
@@ -125,6 +128,8 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
     """Observe, score, advance, evaluate. In END a step is not evaluated. Raises `BadAnswer` for texts that are none."""
     step, index = _checked(completed_step(state, completed)), state.steps_begun - 1
     account = observe(step, state.account, index, settings.tool_roles)
+    followed = settings.second_look is not None and account is not state.account  # not the same turn again
+    work = follow(state.work, step, account.did, settings.tool_roles) if followed else state.work
     told = state.injected[-1].step if state.injected and settings.mode == "steer" else None
     patience = after_step(state.patience, index, told, dead=account.did.dead)
     difficulty, parts, score_memory = yield from _score(state, step, account, settings)
@@ -151,6 +156,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
         memories=memories,
         account=account,
         patience=patience,
+        work=work,
         observed=observed,
     )
 
@@ -261,6 +267,7 @@ def record_assessment(state: TraceState, assessment: Assessment) -> TraceState:
         memories=assessment.memories,
         account=assessment.account,
         patience=assessment.patience,
+        work=assessment.work,
         evaluated=state.evaluated or evaluation is not None,
         fired_before=(*state.fired_before, bool(fired))[-gates.LOOK_BACK :],
     )

@@ -84,6 +84,7 @@ def adopt_state(state: TraceState, settings: Settings) -> TraceState:
         guidance="",
         standing_rules="",
         route=None,
+        effort=None,
         stop=None,
         interrupt=None,
         cache_tokens_at_risk=0,
@@ -136,6 +137,11 @@ def without_guidance(state: TraceState) -> TraceState:
         return state
     withheld = (*last.withheld, *last.injections)
     return replace(state, last=replace(last, injections=(), guidance="", note_ids=(), withheld=withheld))
+
+
+def without_effort(state: TraceState) -> TraceState:
+    """Return the state whose last decision asks for no effort, and for the agent's own model."""
+    return state if state.last is None else replace(state, last=replace(state.last, route=None, effort=None))
 
 
 def blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:
@@ -240,7 +246,13 @@ def _withheld(
     if not (fitting or warnings or dropped or decision.route):
         return decision
     return replace(
-        decision, withheld=fitting, withheld_route=decision.route, route=None, dropped=dropped, warnings=warnings
+        decision,
+        withheld=fitting,
+        withheld_route=decision.route,
+        route=None,
+        effort=None,
+        dropped=dropped,
+        warnings=warnings,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..requests import Flow
 from ..types import FSMState, Settings, SkippedReason, StepDecision, StepInput, TraceState
-from . import gates, routing
+from . import escalation, gates
 from ._assess import assess, decision_for, record_assessment
 from ._decide import again, blank, finish_decision, key_of, skipped_reason
 from ._last import stop_before_call, stop_over_budget
@@ -69,8 +69,9 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     if found.stop is not None and settings.mode == "steer":
         return stop_before_call(state, given, assessment, found.stop, settings)
 
-    route = routing.route(assessment.fsm_state, settings.routes)
-    model = settings.routes[route] if route else given.default_model
+    after_assessment = escalation.begin(after_assessment, assessment.fsm_state, settings)
+    route = escalation.route(after_assessment, settings)
+    model = settings.routes.get(route or "") or given.default_model
     speech = yield from speak(after_assessment, assessment, so_far, model, settings)
     after_injection = record_injection(after_assessment, assessment, speech, settings)
     e1_open = gates.e1_open(state, assessment.evaluation)  # judged by the steps before this one
@@ -83,6 +84,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
         gate_decision=speech.gate,
         skipped_reason=skipped_reason(assessment, settings, failed=speech.failed or lessons.failed),
         route=route,
+        effort=escalation.effort(route, settings),
         retrieved={**speech.retrieved, **lessons.retrieved},
     )
     injections = (*((speech.injection,) if speech.injection else ()), *told)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..monitors.builtin import BY_NAME
-from ..monitors.suite import DOUBTING
+from ..monitors.second_look import is_due, text_of_look
 from ..render import guidance as render
 from ..requests import Flow
 from ..types import Doubt, FSMState, Injection, Settings, Source, Step, StepDecision, StepInput, TraceState
-from . import budget, gates, routing
+from . import budget, escalation, gates
 from ._assess import Assessment, assess, decision_for, record_assessment
 from ._decide import SENT_KEPT, blank, finish_decision, key_of, remember_decision, skipped_reason
 from ._speak import doubts_of, with_injected
@@ -26,7 +26,7 @@ def final_flow(
     assessment = yield from assess(state, completed, settings)
     decision = _final(state, assessment, settings)
     after = record_assessment(state, assessment)
-    if settings.second_look and withholds_look and state.second_look is None:
+    if settings.second_look is not None and withholds_look and state.second_look is None:
         look = yield from _look(after, assessment, decision, settings)
         decision = replace(decision, withheld=look.told, dropped=look.dropped)
     return after, decision
@@ -59,9 +59,9 @@ def stop_over_budget(state: TraceState, given: StepInput, settings: Settings) ->
 
 
 def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
-    """Assess the step that would end the run; return the decision for one more call if it is in doubt, else the final.
+    """Assess the step that would end the run; return the decision for one more call if that is due, else the final.
 
-    The doubt is injected into that call regardless of the cap, the cooldown and earlier texts. A run that `stop_when`
+    The facts are injected into that call regardless of the cap, the cooldown and earlier texts. A run that `stop_when`
     would end gets no such call.
     """
     assessment = yield from assess(state, given.completed, settings)
@@ -72,16 +72,21 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
     look = yield from _look(ended, assessment, final, settings)
     if not look.told:
         return ended, replace(final, dropped=look.dropped)
-    after = with_injected(record_assessment(state, assessment), look.told[0], look.monitor, look.failure_type)
+    after = record_assessment(state, assessment)
+    if look.doubt is not None:
+        monitor = look.doubt.monitor
+        after = with_injected(after, look.told[0], monitor, BY_NAME[monitor].failure_type)
+    route = escalation.route(after, settings)
     decision = replace(
         final,
         key=key_of(given),
         gate_decision="inject",
-        route=routing.route(assessment.fsm_state, settings.routes),
+        route=route,
+        effort=escalation.effort(route, settings),
         placement=settings.look_placement,
         doubts=(),
     )
-    told = replace(after, second_look=state.calls, sent=())
+    told = replace(after, second_look=state.calls, looked_at=look.doubt, sent=())
     note = yield from next_note(told, settings)
     moved, decision = finish_decision(told, given, decision, settings, look.told, dropped=look.dropped, note=note)
     if look.told[0] not in decision.injections:  # it does not fit
@@ -97,34 +102,31 @@ def _final(state: TraceState, assessment: Assessment, settings: Settings) -> Ste
 
 def _doubt_that_was_looked_at(state: TraceState, assessment: Assessment) -> tuple[Doubt, ...]:
     """Return the doubt of the second look if the agent only answered it: words do not settle it."""
-    last = state.last
-    if last is None or last.step != state.second_look or assessment.step.tool_calls or not state.injected:
+    last, doubt = state.last, state.looked_at
+    if last is None or last.step != state.second_look or assessment.step.tool_calls or doubt is None:
         return ()
-    told = [injection for injection in last.injections if injection.source == "MonitorSteeringInjection"]
-    text = gates.first_sentence(told[0].text) if told else ""
-    return (Doubt(monitor=state.injected[-1].monitor, text=text),) if text else ()
+    shown = render.monitor_injection(gates.first_sentence(doubt.text))
+    return (replace(doubt, text=shown.text),) if shown else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """The text of a second look (at most one), with its monitor and failure type, and the sources of dropped texts."""
+    """The text of a second look (at most one), the doubt that it is about, and the sources of dropped texts."""
 
     told: tuple[Injection, ...] = ()
-    monitor: str = ""
-    failure_type: str = ""
+    doubt: Doubt | None = None
     dropped: tuple[Source, ...] = ()
 
 
 def _look(state: TraceState, assessment: Assessment, decision: StepDecision, settings: Settings) -> Flow[_Look]:
-    """Return the first doubt about the end that `on_injection` does not drop."""
-    dropped: tuple[Source, ...] = ()
-    for doubt in assessment.evaluation.doubts if assessment.evaluation else ():
-        text = render.monitor_injection(doubt.text) if doubt.monitor in DOUBTING else None
-        if text is None:
-            continue
-        told = yield from review_injection(text, state, decision, settings)
-        if told is not None:
-            of_type = BY_NAME[doubt.monitor].failure_type
-            return _Look(told=(told,), monitor=doubt.monitor, failure_type=of_type, dropped=dropped)
-        dropped = (*dropped, text.source)
-    return _Look(dropped=dropped)
+    """Return the text about the end, if one is due and `on_injection` does not drop it."""
+    found = assessment.evaluation.doubts if assessment.evaluation else ()
+    doubt = next((doubt for doubt in found if is_due(doubt, settings.second_look)), None)
+    if doubt is None and settings.second_look != "always":
+        return _Look()
+    step = state.steps_begun - 1
+    text = render.monitor_injection(text_of_look(settings.task, assessment.work, doubt, assessment.account, step))
+    told = None if text is None else (yield from review_injection(text, state, decision, settings))
+    if told is None:
+        return _Look(dropped=(text.source,) if text else ())
+    return _Look(told=(told,), doubt=doubt)

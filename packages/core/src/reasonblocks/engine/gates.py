@@ -54,9 +54,12 @@ def may_inject(state: TraceState, now: FSMState, evaluation: Evaluation | None) 
         return "quiet"
     if len(state.injected) >= MONITOR_CAP:
         return "cap"
-    if state.injected and state.steps_begun - state.injected[-1].step < COOLDOWN[now]:
-        return "cooldown"
-    return None
+    return "cooldown" if cools_down(state, now) else None
+
+
+def cools_down(state: TraceState, now: FSMState) -> bool:
+    """Return True if the last monitor injection is too near for another one."""
+    return bool(state.injected) and state.steps_begun - state.injected[-1].step < COOLDOWN[now]
 
 
 def is_duplicate(state: TraceState, text: str) -> bool:

@@ -11,6 +11,8 @@ from ..types import FSMState
 
 ROUTED_STATES = ("FAST", "NORMAL", "SLOW", "SKIP")
 """States that can be mapped to a model; in the others no call is routed."""
+ESCALATE = "ESCALATE"
+"""The route of an escalated call."""
 
 
 def check_routing(given: Mapping[str, object]) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:  # importing the client is cheap
     from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
     from ..session import Profiles, RunView
-    from ..types import Budget, Injection, Mode, Placement, Step, Transition
+    from ..types import Budget, Escalate, Injection, Mode, Placement, Step, Transition
+    from ..types.steering import SecondLook
 
 CalibrationSource: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
 ProfileSource: TypeAlias = "str | os.PathLike[str] | Profiles"
@@ -52,7 +53,8 @@ class Options:
     placement: Placement = "tail"
     mode: Mode = "steer"
     on_injection: OnInjection | None = None
-    second_look: bool = False
+    second_look: bool | SecondLook = False
+    escalate: Escalate | None = None
     stop_when: StopWhen | None = None
     mailbox: Mailbox | None = None
     operator_notes: bool = True

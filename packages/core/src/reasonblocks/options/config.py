@@ -14,7 +14,7 @@ from ..backends.local import LocalEvaluator
 from ..backends.local_store import LocalStore
 from ..backends.pattern_stats import Counts, PatternStats
 from ..backends.profiles import ProfileFile, ProfileMemory
-from ..engine.routing import check_routing
+from ..engine.routing import ESCALATE, check_routing
 from ..exceptions import ConfigError, StoreError
 from ..monitors.builtin import MONITORS, WEIGHTS, resolve_weights
 from ..monitors.calibration import level_of
@@ -37,9 +37,11 @@ from .values import (
     condition,
     deadline,
     easy_of,
+    escalation,
     flag,
     items,
     limits,
+    look,
     machine,
     mapping,
     plain_call_back,
@@ -135,6 +137,9 @@ def configure(options: Options, environ: Mapping[str, str]) -> Config:
     server = server_of(options.base_url, key, streams, redact, environ, disabled=disabled)
     monitors, mailboxes = tuple(custom_monitors(options.monitors)), mailboxes_of(options.mailbox)
     check_routing(routing := dict(mapping("model_routing", options.model_routing)))
+    escalate = escalation("escalate", options.escalate)
+    if escalate is not None and escalate.model is not None:
+        routing[ESCALATE] = escalate.model
     weights, profile = dict(mapping("weights", options.weights)), profile_of(options.task_profile, server)
     built_in, history_limit = machine(options.transition, options.fsm_thresholds)
     store = store_of(options.pattern_store, options.embedder, environ, server)
@@ -162,7 +167,8 @@ def configure(options: Options, environ: Mapping[str, str]) -> Config:
         mode=choice("mode", options.mode, get_args(Mode)),
         on_injection=plain_call_back("on_injection", options.on_injection) is not None,
         stop_when=condition("stop_when", options.stop_when, token_budget),
-        second_look=flag("second_look", options.second_look),
+        second_look=look("second_look", options.second_look),
+        escalate=escalate,
         operator_notes=flag("operator_notes", options.operator_notes) and bool(mailboxes or server),
         disabled=disabled,
     )

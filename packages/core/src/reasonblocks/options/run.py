@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, get_args
 
-from ..engine.routing import check_routing, model_name
+from ..engine.routing import ESCALATE, check_routing, model_name
 from ..exceptions import ConfigError
 from ..keywords import split_keywords
 from ..monitors.builtin import resolve_weights
 from ..render.guidance import CONTEXT_CHARS
-from ..types import AdapterCaps, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
+from ..types import AdapterCaps, Escalate, Mode, Placement, RunInfo, RunKeywords, RunOptions, Settings
 from ..types.run import SessionKeywords
 from ..types.steering import Condition
 from ..util.json import JSON, is_number
@@ -128,15 +128,17 @@ def settings_of(
     where = _placement(options.placement, base.placement, caps)
     names = {state: model_name(model) for state, model in config.model_routing.items()}
     if route_names is not None:
-        check_routing(route_names)
+        check_routing({state: name for state, name in route_names.items() if state != ESCALATE})
         names.update(route_names)
+    escalate = _escalate(base.escalate, names, caps)
     return replace(
         base,
         task=run.task,
         task_profile=run.task_profile,
         weights=_weights(config, run.task_profile),
         org_id=run.org_id,
-        routes={} if caps.routing == "none" else names,
+        routes={**({} if caps.routing == "none" else names), **_escalated(escalate)},
+        escalate=escalate,
         placement=where,
         look_placement="message" if "message" in caps.placements else where,
         mode=run.mode,
@@ -145,7 +147,7 @@ def settings_of(
         budget=base.budget if options.budget is None else limits("budget", options.budget),
         ends_at_budget=caps.stop,
         interrupt_when=interrupt_when,
-        second_look=base.second_look and caps.second_look,
+        second_look=base.second_look if caps.second_look else None,
         standing_rules="first_call" if where == "context" else base.standing_rules,
         max_guidance_chars=min(
             caps.max_guidance_chars, CONTEXT_CHARS if where == "context" else base.max_guidance_chars
@@ -159,9 +161,24 @@ def unable(config: Config, caps: AdapterCaps, settings: Settings) -> list[str]:
         return []
     wanted = {
         "stop_when": config.settings.stop_when is not None and not caps.stop,
-        "second_look": config.settings.second_look and not caps.second_look,
+        "escalate": config.settings.escalate is not None and settings.escalate is None,
+        "second_look": config.settings.second_look is not None and not caps.second_look,
     }
     return [name for name, lacks in wanted.items() if lacks]
+
+
+def _escalate(wanted: Escalate | None, names: Mapping[str, str], caps: AdapterCaps) -> Escalate | None:
+    """Return the part of an escalation that the framework can do, with its model's name; None for none."""
+    if wanted is None:
+        return None
+    model = None if caps.routing == "none" else names.get(ESCALATE)
+    effort = wanted.effort if caps.effort else None
+    return replace(wanted, model=model, effort=effort) if model or effort else None
+
+
+def _escalated(escalate: Escalate | None) -> Mapping[str, str]:
+    """Return the route of an escalation, with the name of its model, "" for the agent's own with more effort."""
+    return {} if escalate is None else {ESCALATE: str(escalate.model or "")}
 
 
 def _weights(config: Config, profile: str) -> Mapping[str, float]:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from inspect import iscoroutinefunction
 from types import NoneType
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from ..engine.fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM, Thresholds
 from ..exceptions import ConfigError
-from ..types import Budget, Transition
-from ..types.steering import Condition
+from ..types import Budget, Escalate, Transition
+from ..types.steering import Condition, SecondLook
 from ..util.json import MAX_INT, is_number
 from ..util.secret import KEY_RULE, Secret, describe_key, is_key
 
@@ -147,6 +147,17 @@ def condition(name: str, value: object, token_budget: int | None) -> Condition |
     return found
 
 
+def look(name: str, value: object) -> SecondLook | None:
+    """Return the ends of a run that get a second look, None for none; True is "doubt"."""
+    if isinstance(value, bool):
+        return "doubt" if value else None
+    valid: tuple[SecondLook, ...] = get_args(SecondLook)
+    found = next((known for known in valid if known == value), None)
+    if found is None:
+        raise ConfigError.unknown(name, value, ("True", "False", *valid))
+    return found
+
+
 def budget(value: object) -> int | None:
     if value is None:
         return None
@@ -181,6 +192,27 @@ def limits(name: str, value: object) -> Budget | None:
     if value.extend and value.calls is None:
         raise ConfigError(f"{name}.extend", value.extend, "extends calls, of which the budget has no limit")
     return replace(value, tell_at=shares)
+
+
+MOST_CALLS = 10_000
+"""The most calls, texts and repetitions of an escalation."""
+
+
+def escalation(name: str, value: object) -> Escalate | None:
+    """Return the escalation of stuck runs, validated."""
+    if value is None:
+        return None
+    if not isinstance(value, Escalate):
+        raise ConfigError(name, value, 'must be an Escalate, such as Escalate(model="a-stronger-model"), or None')
+    if value.model is None and value.effort is None:
+        raise ConfigError(name, value, "must have a model or an effort")
+    if value.model == "":
+        raise ConfigError(f"{name}.model", value.model, "must be a model identifier or a model object")
+    if value.effort is not None:
+        text(f"{name}.effort", value.effort)
+    for field, least in (("after", 0), ("dwell", 1), ("times", 1)):
+        _whole(f"{name}.{field}", getattr(value, field), least, MOST_CALLS)
+    return value
 
 
 def _whole(name: str, value: object, least: int, most: int) -> None:

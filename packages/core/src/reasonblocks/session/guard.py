@@ -21,7 +21,7 @@ def _message(exc: BaseException) -> str:
 
 def not_built(state: str, exc: BaseException) -> str:
     """Return the message for a mapped model that cannot be used."""
-    return f"the model for {state} cannot be built ({_message(exc)}); the agent's model is used"
+    return f"the model for {state} cannot be used ({_message(exc)}); the agent's model is used"
 
 
 class Faults:

@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..engine import (
+    ESCALATE,
     adopt_state,
     after_fault,
     final_fault,
@@ -25,6 +26,7 @@ from ..engine import (
     step_flow,
     with_note,
     with_outcome,
+    without_effort,
     without_guidance,
 )
 from ..exceptions import ConfigError, ProtocolError, RunStopped
@@ -223,7 +225,7 @@ class SteeringSession:
         self._telemetry.flush(ends - time.monotonic())
 
     def second_look(self, given: StepInput | None = None) -> StepDecision | None:
-        """Return the decision for one more call if the agent's end is in doubt (`second_look=True`), or None.
+        """Return the decision for one more call if the agent's end is in doubt (`second_look`), or None.
 
         Call it when the agent has ended by itself, before `finish`. `given.completed` is its last step, and `given.key`
         is the key of the next call; without `given`, the last step is the one that `end_step` stored. Make the call
@@ -301,8 +303,12 @@ class SteeringSession:
 
         If the call is tried again, its decision has no guidance, and the log has its texts as withheld; only a second
         look keeps its text, without which its request would end with the agent's answer. The rest of the run has
-        guidance in the system message, which every provider accepts. This is logged once a run.
+        guidance in the system message, which every provider accepts. An effort, which may be the reason as well, is
+        not asked for again. This is logged once a run.
         """
+        if decision.effort is not None:
+            self.route_failed(ESCALATE, ValueError(f"HTTP {status} with the effort {decision.effort!r}"))
+            self._state = without_effort(self._state)
         if not decision.guidance or decision.placement == "context":
             return
         if _is_newest(decision, self._state) and decision.step != self._state.second_look:

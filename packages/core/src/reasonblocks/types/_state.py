@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from ..util.json import JSON, retrieved_json
 from ._step import ToolCall
-from .account import Account, Patience
+from .account import Account, Patience, Work
 from .steering import DifficultyParts, Doubt, FSMState, Injected, ScoreMemory, StepDecision
 
 
@@ -81,6 +81,10 @@ class TraceState:
     standing_rules: str = ""
     second_look: int | None = None
     """The number of the call that is the run's second look."""
+    looked_at: Doubt | None = None
+    """The doubt that this call was about; None without one."""
+    work: Work = field(default_factory=Work)
+    """What the run changed and checked; only followed for a second look."""
     no_tail: bool = False
     """True once guidance for the tail goes into the system message."""
     budget_told: float = 1.0
@@ -89,6 +93,10 @@ class TraceState:
     """True once it was told to deliver."""
     budget_extension: int = 0
     """The calls by which its budget was extended."""
+    escalations: int = 0
+    """How often calls of the run were escalated."""
+    escalated_until: int = 0
+    """The step at which the last escalation ends."""
     interrupted: bool = False
     """True as long as the condition holds for which a person was asked."""
     notes_told: tuple[str, ...] = ()
@@ -114,7 +122,8 @@ class StepLogEntry:
 
     `timestamp` is seconds since the epoch, `latency_ms` the time of the model, and `overhead_ms` the time that
     steering took before and after it. `tokens` is input plus output, None if the framework does not report them.
-    `route` is the state whose mapped model was called, None for the agent's own model. `retrieved` has the ids of the
+    `route` is the state whose mapped model was called, "ESCALATE" for an escalated call, None for the
+    agent's own model. `retrieved` has the ids of the
     patterns that the store returned, by tier ("monitor": the e2 lesson for a monitor's text), None if the store could
     not answer. `pattern_ids` are the patterns injected into the call. With `mode="observe"`, nothing is injected, and
     the `withheld_` fields have the sources, texts and route that a steered call would have had.

@@ -52,6 +52,20 @@ class Series(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The facts of a second look, as short texts: the newest check, and the changes since then.
+
+    `changes` has the newest calls as the agent wrote them, `changed` the number of all, `check` the call that checked,
+    and `ended` the line of its result that says how it ended, "" if there is none or it may not be quoted.
+    """
+
+    changes: tuple[str, ...] = ()
+    changed: int = 0
+    check: str = ""
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Did:
     """The newest step's part of the account.
 

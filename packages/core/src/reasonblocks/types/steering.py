@@ -27,6 +27,8 @@ TIERS: tuple[Tier, ...] = get_args(Tier)
 Placement: TypeAlias = Literal["system", "tail", "message", "context"]
 Routing: TypeAlias = Literal["per_call", "per_turn", "none"]
 Mode: TypeAlias = Literal["steer", "observe"]
+SecondLook: TypeAlias = Literal["doubt", "unchecked", "always"]
+"""The ends of a run that get a second look: contradicted ones, also unchecked ones, or all."""
 Condition: TypeAlias = Literal["stalled", "over_budget", "caller"]
 """A condition of `stop_when` or `interrupt_when`; with "caller", the caller's own callable decides."""
 Source: TypeAlias = Literal[
@@ -153,6 +155,9 @@ class StepDecision:
     gate_decision: GateDecision | None = None
     skipped_reason: SkippedReason | None = None
     route: str | None = None
+    """The state whose mapped model is to be called, or "ESCALATE"; None for the agent's own model."""
+    effort: str | None = None
+    """The reasoning effort for this call; None for that of the agent."""
     placement: Placement = "tail"
     injections: tuple[Injection, ...] = ()
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
@@ -190,7 +195,7 @@ class AdapterCaps:
     """The capabilities of a framework.
 
     `stop` is False if an adapter cannot end a run before its next call, and `second_look` if it cannot continue a run
-    that has ended.
+    that has ended. `effort` is True if it makes a call with the reasoning effort of its decision.
     """
 
     ephemeral: bool = True
@@ -200,6 +205,7 @@ class AdapterCaps:
     tool_errors: bool = True
     stop: bool = True
     second_look: bool = True
+    effort: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +224,22 @@ class Budget:
     land_at: int = 3
     extend: int = 0
     every_call: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalate:
+    """A stronger model, or more reasoning effort, for a few calls of a run that is stuck.
+
+    It begins when the run's patience is reached and at least `after` texts of monitors were told, the last one longer
+    ago than the cooldown. The next `dwell` calls go to `model`, an identifier or a model object as in `model_routing`,
+    or have `effort`, a word of the provider's such as "high", or both. It happens at most `times` in a run.
+    """
+
+    model: object = None
+    effort: str | None = None
+    after: int = 1
+    dwell: int = 4
+    times: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,12 +278,14 @@ class Settings:
     on_injection: bool = False
     stop_when: Condition | None = None
     interrupt_when: Condition | None = None
-    second_look: bool = False
+    second_look: SecondLook | None = None
     operator_notes: bool = False
     """True if the engine has to ask for notes before each call."""
     budget: Budget | None = None
     ends_at_budget: bool = True
     """False if the framework cannot end a run before its next call: then no call is said to be the last."""
+    escalate: Escalate | None = None
+    """With the name of its model; None if the framework can do nothing of it."""
     disabled: bool = False
 
 

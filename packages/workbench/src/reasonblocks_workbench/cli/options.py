@@ -17,7 +17,7 @@ from typer import Option as TyperOption
 
 from reasonblocks.engine.fsm import Thresholds
 from reasonblocks.exceptions import ConfigError
-from reasonblocks.types import Budget
+from reasonblocks.types import Budget, Escalate
 
 Json: TypeAlias = Annotated[bool, TyperOption("--json", help="print one JSON object per line, nothing else on stdout")]
 Format: TypeAlias = Annotated[
@@ -132,27 +132,6 @@ def pair(read: Read) -> Read:
     return read_pair
 
 
-def budget(text: str) -> Budget:
-    """Read a budget's fields, as in `calls=40,tokens=200000,tell_at=0.5/0.1,every_call=yes`."""
-    found: dict[str, Any] = {}
-    for part in filter(None, map(str.strip, text.split(","))):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise BadParameter(f"{part!r} is not LIMIT=N, such as calls=40")
-        if key in found:
-            raise BadParameter(f"{key!r} is given twice")
-        found[key] = _BUDGET.get(key, whole)(value)
-    return budget_of(found)
-
-
-def budget_of(given: Mapping[str, Any]) -> Budget:
-    """Return the budget with these fields, of an option or a file's table. Raises `BadParameter` for another field."""
-    valid = [field.name for field in fields(Budget)]
-    if unknown := [name for name in given if name not in valid]:
-        raise BadParameter(f"{unknown[0]!r} is no field of a budget; it has {', '.join(valid)}")
-    return Budget(**given)
-
-
 def _shares(text: str) -> tuple[float, ...]:
     return tuple([number(part) for part in text.split("/")])
 
@@ -163,8 +142,38 @@ def _yes(text: str) -> bool:
     return text in ("yes", "true")
 
 
-_BUDGET: Mapping[str, Read] = {"tell_at": _shares, "every_call": _yes}
-"""The readers of a budget's fields that are no whole numbers."""
+RECORDS: Mapping[str, tuple[type[Any], Mapping[str, Read]]] = {
+    "budget": (Budget, {"tell_at": _shares, "every_call": _yes}),
+    "escalate": (Escalate, {"model": str, "effort": str}),
+}
+"""The settings that are records, and the readers of their fields that are no whole numbers."""
+
+
+def record(setting: str) -> Read:
+    """Return a reader of a record's fields, as in `calls=40,tokens=200000,tell_at=0.5/0.1,every_call=yes`."""
+    readers = RECORDS[setting][1]
+
+    def read_record(text: str) -> object:
+        found: dict[str, Any] = {}
+        for part in filter(None, map(str.strip, text.split(","))):
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise BadParameter(f"{part!r} is not NAME=VALUE")
+            if key in found:
+                raise BadParameter(f"{key!r} is given twice")
+            found[key] = readers.get(key, whole)(value)
+        return record_of(setting, found)
+
+    return read_record
+
+
+def record_of(setting: str, given: Mapping[str, Any]) -> object:
+    """Return the record with these fields, of an option or a file's table. Raises `BadParameter` for another field."""
+    kind = RECORDS[setting][0]
+    valid = [field.name for field in fields(kind)]
+    if unknown := [name for name in given if name not in valid]:
+        raise BadParameter(f"{unknown[0]!r} is no field of {setting}; it has {', '.join(valid)}")
+    return kind(**given)
 
 
 def keyed(key: str, read: Read) -> Read:
@@ -244,12 +253,20 @@ OPTIONS: tuple[Option, ...] = (
         help="what a tool is for; may be repeated",
     ),
     Option(
-        setting="budget", flag="--budget", read=budget, metavar="LIMIT=N,...",
+        setting="budget", flag="--budget", read=record("budget"), metavar="LIMIT=N,...",
         help='the limits that end a run, such as "calls=40,tell_at=0.5/0.1"',
+    ),
+    Option(
+        setting="escalate", flag="--escalate", read=record("escalate"), metavar="FIELD=VALUE,...",
+        help='a stronger model for a stuck run, such as "model=strong,after=1,dwell=4,times=2"',
     ),
     Option(
         setting="token_budget", flag="--token-budget", read=whole, metavar="N",
         help="tokens that --stop-when over_budget allows",
+    ),
+    Option(
+        setting="second_look", flag="--second-look", metavar="doubt|unchecked|always",
+        help="the ends of a run that get one more call, with facts",
     ),
     Option(
         setting="patience", flag="--patience", metavar="N of M",
@@ -385,18 +402,18 @@ def settings_of_file(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise ConfigError.unknown(file, name, valid)
         if name in REFERENCES:
             settings[name] = _resolved(file, name, value)
-        elif name == "budget" and isinstance(value, Mapping):
-            settings[name] = _checked_budget(file, value)
+        elif name in RECORDS and isinstance(value, Mapping):
+            settings[name] = _checked_record(file, name, value)
         elif name in PATHS and _is_path(name, value):
             settings[name] = os.path.join(os.path.dirname(file), os.path.expanduser(value))
     return settings
 
 
-def _checked_budget(path: str, value: Mapping[str, Any]) -> Budget:
+def _checked_record(path: str, name: str, value: Mapping[str, Any]) -> object:
     try:
-        return budget_of(value)
+        return record_of(name, value)
     except BadParameter as error:
-        raise ConfigError(f"{path}: budget", dict(value), str(error)) from error
+        raise ConfigError(f"{path}: {name}", dict(value), str(error)) from error
 
 
 def setting_names() -> frozenset[str]:
