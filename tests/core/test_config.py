@@ -130,6 +130,7 @@ WRONG: list[tuple[str, Any]] = [
     *[("mode", value) for value in (None, "watch", 5, ["observe"])],
     *[("on_injection", value) for value in (5, "drop")],
     *[("second_look", value) for value in (None, 1, "yes")],
+    *[("advisor", value) for value in (5, "model", Mine, object())],
     *[("stop_when", value) for value in (5, "", "staled", "over_budget", ["stalled"])],
     *[("mailbox", value) for value in (5, object(), dict)],
     *[("operator_notes", value) for value in (None, 1, "yes")],

@@ -16,15 +16,18 @@ PROMISED = {
         Step StepInput StepLogEntry StepOutcome Thresholds ToolCall ToolResult TraceStateManager Usage __version__
     """,
     "reasonblocks.types": """
-        Account AdapterCaps Budget Codebase CodebaseSummary DifficultyParts Doubt ETrace Escalate Evaluation FSMState
-        Finding Freshness GateDecision Injected Injection JSON Level Memories Mode Note Observed Patience Pattern
-        Pending Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory Settings
-        SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse ToolCall
-        ToolResult TraceState Transition Usage
+        Account AdapterCaps Advice AdviceRequest Budget Codebase CodebaseSummary DifficultyParts Doubt ETrace Escalate
+        Evaluation FSMState Finding Freshness GateDecision Injected Injection JSON Level Memories Mode Note Observed
+        Patience Pattern Pending Placement RecalledFinding Routing RunFields RunInfo RunKeywords RunOptions ScoreMemory
+        Settings SkippedReason Source Step StepDecision StepInput StepLogEntry StepOutcome StepRecord Tier TierUse
+        ToolCall ToolResult TraceState Transition Usage
+    """,
+    "reasonblocks.advisors": """
+        INSTRUCTIONS advice_in ask_chat_model chat question
     """,
     "reasonblocks.ports": """
-        AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator FindingStore Mailbox Memo Monitor
-        PatternStore Retrieve SimilarityCurves SpeakingMonitor SummingEmbedder TelemetrySink Vector Vectors
+        Advisor AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator FindingStore Mailbox Memo
+        Monitor PatternStore Retrieve SimilarityCurves SpeakingMonitor SummingEmbedder TelemetrySink Vector Vectors
     """,
     "reasonblocks.exceptions": """
         AdapterMissing BadAnswer ConfigError DeadlineExceeded EventError ExtraMissing ForeignDistribution

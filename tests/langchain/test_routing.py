@@ -16,9 +16,9 @@ from reasonblocks import Escalate
 from reasonblocks.types import Evaluation
 from reasonblocks_langchain import middleware
 from reasonblocks_testing import ScriptedEvaluator
-from tests.langchain.scripted import ScriptedModel, by_position, calls
+from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
 from tests.langchain.world import QUESTION, Way, agent, both_ways, scripted
-from tests.steered import Hostile, steering
+from tests.steered import Hostile, speaking, steering
 
 SLOW: dict[str, Any] = {"fsm_thresholds": {"slow_window": 2, "fast_window": 2}, "scorer": lambda step: 0.7}
 
@@ -150,3 +150,17 @@ def test_a_model_without_efforts_is_called_as_it_is(way: Way, caplog: pytest.Log
         way(agent(ScriptedModel(script=stuck()), mw))
     assert {entry.route for entry in mw.step_log} == {None}
     assert [record.getMessage().count("has no reasoning_effort") for record in caplog.records] == [1]
+
+
+# ------------------------------------------------------------ an advisor
+
+
+@both_ways
+def test_a_chat_model_gives_advice(way: Way) -> None:
+    wise = ScriptedModel(script=in_order("Read the log."))
+    told = [*[Evaluation()] * 4, speaking(4), *[Evaluation()] * 40]
+    mw = middleware(steering(evaluator=ScriptedEvaluator(told), advisor=wise))
+    way(agent(ScriptedModel(script=stuck()), mw))
+    (entry,) = [entry for entry in mw.step_log if entry.advisor_ms is not None]
+    assert entry.intervention_texts == ("Step 4 looked again. Another model, asked for advice, says: Read the log.",)
+    assert (entry.advisor_tokens, len(wise.seen), wise.seen[0].tools) == (110, 1, ())

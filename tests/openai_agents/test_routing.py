@@ -12,7 +12,7 @@ from openai.types.shared import Reasoning
 
 from reasonblocks import Escalate
 from reasonblocks.types import Evaluation
-from reasonblocks_openai_agents import openai_model, steering_of
+from reasonblocks_openai_agents import ask_model, openai_model, steering_of
 from reasonblocks_testing import ScriptedEvaluator, Turn, tool_call
 from tests.openai_agents.world import (
     Place,
@@ -26,7 +26,7 @@ from tests.openai_agents.world import (
     said,
     whole_and_streamed,
 )
-from tests.steered import Hostile, steering
+from tests.steered import Hostile, speaking, steering
 
 ROUTED = ["own", "strong", "strong", "strong"]
 """Call 0 has no state yet; then it is NORMAL."""
@@ -183,6 +183,28 @@ def test_an_effort_that_the_sdk_does_not_know_is_said_once(caplog: pytest.LogCap
         assert efforts(at) == [None] * 9
         assert {entry.route for entry in run.step_log} == {None}
     assert sum("the model for ESCALATE cannot be used" in record.getMessage() for record in caplog.records) == 1
+
+
+# ------------------------------------------------------------ an advisor
+
+
+@whole_and_streamed
+def test_a_model_of_the_sdk_gives_advice(way: str) -> None:
+    def answer(request: Any) -> Turn:
+        return said("Read the log.") if request.model == "wise" else STUCK[request.answers]
+
+    with place(answer, way) as at:
+        rb = steering(
+            evaluator=ScriptedEvaluator([Evaluation()] * 4 + [speaking(4)] + [Evaluation()] * 20),
+            advisor=ask_model(at.model("wise")),
+        )
+        run = steering_of(at.run(rb, fixer()))
+        asked_for_advice = [request for request in at.requests if request.model == "wise"]
+        assert len(asked_for_advice) == 1
+        assert not asked_for_advice[0].body.get("tools")
+    (entry,) = [entry for entry in run.step_log if entry.advisor_ms is not None]
+    assert entry.intervention_texts == ("Step 4 looked again. Another model, asked for advice, says: Read the log.",)
+    assert (entry.advisor_tokens, run.outcome) == (110, "success")
 
 
 # ------------------------------------------------------------ reasoning between routed models

@@ -153,7 +153,7 @@ def test_every_option_of_replay_that_takes_a_part_is_named(capsys: pytest.Captur
     assert reasonblocks_command(["replay", "--help"]) == 0
     options = re.findall(r"^ +(--[\w-]+) MODULE:NAME", capsys.readouterr().out, re.MULTILINE)
     assert [option for option in options if option not in PAGE] == []
-    on_other_pages = {"--on-injection"}
+    on_other_pages = {"--on-injection", "--advisor"}
     assert len(options) == len(EXAMPLES) - len(NO_OPTION) + len(on_other_pages)
 
 

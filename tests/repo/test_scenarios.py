@@ -33,6 +33,7 @@ SCENARIOS = {
     "test_a_stuck_run_is_escalated_and_comes_back",
     "test_a_text_can_be_replaced_or_dropped",
     "test_a_tool_error_is_an_error_of_the_step",
+    "test_an_advisor_is_asked_for_each_text",
     "test_an_agent_keeps_its_model_after_a_routed_run",
     "test_an_agent_within_a_tool_has_a_run_of_its_own",
     "test_an_agent_without_a_system_prompt_is_steered",

@@ -210,6 +210,14 @@ class KeepsItsModelWhenEscalated(LoopRun):
         return super().asked(None if decision is not None and decision.route == "ESCALATE" else decision)
 
 
+class AsksNoAdvisor(LoopRun):
+    """Goes on as if its hooks could not wait, without saying so."""
+
+    @classmethod
+    def begin(cls, rb: ReasonBlocks, script: Script, caps: AdapterCaps) -> SteeringSession:
+        return super().begin(rb, script, replace(caps, advisor=False))
+
+
 class TakesNoSecondLook(LoopRun):
     """Finishes every run that ends by itself."""
 
@@ -259,6 +267,7 @@ CAUGHT_BY: dict[type[LoopRun], set[str]] = {
     ReportsAStopAsAFailure: {"test_a_stopped_run_makes_no_further_call", "test_a_budget_is_told_and_ends_the_run"},
     LeavesOutTheBudget: {"test_a_budget_is_told_and_ends_the_run"},
     KeepsItsModelWhenEscalated: {"test_a_stuck_run_is_escalated_and_comes_back"},
+    AsksNoAdvisor: {"test_an_advisor_is_asked_for_each_text"},
     TakesNoSecondLook: {"test_a_second_look_is_one_more_call"},
     ForgetsTheTextOfASecondLook: {"test_a_second_look_is_one_more_call"},
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +76,9 @@ def claude_hooks(
     from ._steering import HOOKS_CAPS, Steering
 
     own, _ = split_keywords("claude_hooks", run, ["options", "snapshots"])
-    check(rb, own, HOOKS_CAPS)
-    return Steering(rb, own, options or ClaudeAgentOptions(), snapshots=snapshots)
+    caps = replace(HOOKS_CAPS, routing="none")
+    check(rb, own, caps)
+    return Steering(rb, own, options or ClaudeAgentOptions(), snapshots=snapshots, caps=caps)
 
 
 def __getattr__(name: str) -> object:

@@ -25,7 +25,7 @@ RESULT_SECONDS = 1.0
 """Time that a prompt waits for the previous run's result, in addition to the time to judge that run's last step."""
 ROUTE_SECONDS = 1.0
 """Time limit of a model switch; 6 to 75 ms were measured."""
-HOOKS_CAPS = AdapterCaps(ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500)
+HOOKS_CAPS = AdapterCaps(ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500, advisor=False)
 SetModel = Callable[["str | None"], Awaitable[None]]
 
 

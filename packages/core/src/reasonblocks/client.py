@@ -67,7 +67,8 @@ class ReasonBlocks:
     `on_injection(injection, run)`, which returns another text, the unchanged injection, or None to drop it. `stop_when`
     ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `budget` ends it when
     its calls or tokens are used up, and tells the agent before what is left. `escalate` gives a stuck run a stronger
-    model, or more effort, for a few calls. `second_look` gives an agent that ends by
+    model, or more effort, for a few calls, and `advisor`, a callable `(AdviceRequest) -> str | None` or a model, is
+    asked for the way on in a monitor's text; it may take 15 seconds. `second_look` gives an agent that ends by
     itself one more call, with facts: "doubt" (or True) if its newest check failed or its answer claims a check that
     never ran, "unchecked" also if it changed something after its newest check, and "always" in each run. `mailbox`
     holds the notes that persons write to live runs: each is injected once, first in the guidance, unless

@@ -6,13 +6,15 @@ Methods are called from the thread that runs the step, for several runs at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from .patterns import Curve, SimilarityCurves
 from .requests import Evaluate, Retrieve
 from .types import (
     JSON,
+    Advice,
+    AdviceRequest,
     Codebase,
     CodebaseSummary,
     ETrace,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .events import Event
 
 __all__ = [
+    "Advisor",
     "AsyncEvaluator",
     "AsyncPatternStore",
     "BatchSink",
@@ -56,6 +59,8 @@ __all__ = [
 
 Vector: TypeAlias = "Sequence[float] | NDArray[numpy.float32]"
 Vectors: TypeAlias = "Sequence[Sequence[float]] | NDArray[numpy.float32]"
+Advisor: TypeAlias = Callable[[AdviceRequest], "str | Advice | Awaitable[str | Advice | None] | None"]
+"""Says what a stuck run should try next, or None. It may be a coroutine function."""
 
 
 @runtime_checkable

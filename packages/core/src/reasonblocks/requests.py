@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from .types import (
     Account,
@@ -67,6 +67,24 @@ class Say(Request["str | None"]):
     monitor: str
     evidence: tuple[int, ...]
     rung: int
+
+
+class Advised(NamedTuple):
+    """An advisor's answer, "" for none or a fault, the time for which it was awaited, and its tokens, if known."""
+
+    text: str
+    ms: float
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advise(Request[Advised]):
+    """Asks the caller's advisor what a stuck run should try next. `step` is its newest one."""
+
+    step: Step
+    fact: str
+    hint: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

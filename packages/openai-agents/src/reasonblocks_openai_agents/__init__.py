@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reasonblocks import ReasonBlocks
     from reasonblocks.memory import CodebaseMemory
 
+    from ._advisor import ask_model
     from ._hooks import RecordingHooks
     from ._run import AgentInput, Begun
     from ._steered import SteeredRun
@@ -37,6 +38,7 @@ __all__ = [
     "RecordingHooks",
     "SteeredModel",
     "SteeredRun",
+    "ask_model",
     "memory_tools",
     "openai_hooks",
     "openai_model",
@@ -46,7 +48,12 @@ __all__ = [
     "steering_of",
 ]
 
-_HOMES = {"RecordingHooks": "_hooks", "SteeredModel": "_steered_model", "SteeredRun": "_steered"}
+_HOMES = {
+    "RecordingHooks": "_hooks",
+    "ask_model": "_advisor",
+    "SteeredModel": "_steered_model",
+    "SteeredRun": "_steered",
+}
 
 
 async def openai_run(

@@ -10,7 +10,7 @@ import pytest
 from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import RunStopped
 from reasonblocks.render import FRAME
-from reasonblocks.types import Budget, Doubt, Evaluation, Injection, Note
+from reasonblocks.types import AdviceRequest, Budget, Doubt, Evaluation, Injection, Note
 
 from . import _world as world
 from ._checks import DECISIONS, GUIDANCE, decisions_of, guidance_of_parts
@@ -34,6 +34,11 @@ TOLD = (
     " own key, put decision.guidance into this request and no other, and pass the call's outcome to `end_step`"
 )
 
+ADVICE = "Read the log of attempt"
+ADVISED = (
+    "each text of a monitor must end in the advice that was asked for it: `begin_flow` asks by itself, unless the"
+    " adapter's AdapterCaps say that its hooks may not wait (`advisor=False`)"
+)
 LAST = "This is the last call"
 LEFT = ("4 of 4 calls are left", "3 calls are left", "2 of 4 calls are left", LAST)
 """Parts of what is said before each call of a budget of 4."""
@@ -146,6 +151,24 @@ class ControlScenarios:
         )
         everything = "\n".join(seen.everything for seen in ran.seen)
         assert (world.RULE_TEXT in everything, f"{FRAME}\nChanged: Step" in everything) == (False, True), GUIDANCE
+
+    def test_an_advisor_is_asked_for_each_text(self, mode: str) -> None:
+        """A monitor's text has its fact and the advice, in the request; the advisor is asked for it, and only then."""
+        asked: list[AdviceRequest] = []
+
+        def advise(request: AdviceRequest) -> str:
+            asked.append(request)
+            return f"{ADVICE} {len(asked)}"
+
+        (ran,) = self.harness.run(world.client(advisor=advise), world.looping(9), mode)
+        told = [text for entry in ran.log for text in entry.intervention_texts if world.RULE_TEXT not in text]
+        if not self.harness.caps.advisor:
+            assert (asked, any(ADVICE in text for text in told)) == ([], False), "this adapter declares no advisor"
+            return
+        assert len(asked) == len(told) > 1, ADVISED
+        assert [f"{ADVICE} {at}" in text for at, text in enumerate(told, 1)] == [True] * len(told), ADVISED
+        everything = "\n".join(seen.everything for seen in ran.seen)
+        assert all(text in everything for text in told), GUIDANCE
 
     def test_a_note_of_an_operator_is_told_once(self, mode: str) -> None:
         """A note is in the request of one call, although the mailbox keeps it, and that call's entry has its id."""

@@ -10,6 +10,7 @@ from reasonblocks.monitors.profile import MAX_RUNS, Summary
 from reasonblocks.session import REPLAYED, Agent, drive
 from reasonblocks.types import (
     Account,
+    AdapterCaps,
     Doubt,
     Injected,
     Patience,
@@ -69,6 +70,7 @@ class SessionFactory(Protocol):
         model: str | None = None,
         task_profile: str | None = None,
         framework: str = "custom",
+        caps: AdapterCaps | None = None,
     ) -> SteeringSession: ...
 
 
@@ -102,8 +104,11 @@ class ReplayedRun:
         return self.decisions[-1].doubts if self.decisions else ()
 
 
-def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
-    """Return the decisions that steering would have made, step by step, if it had seen these steps live."""
+def replay(rb: SessionFactory, run: RecordedRun, *, advise: bool = False) -> ReplayedRun:
+    """Return the decisions that steering would have made, step by step, if it had seen these steps live.
+
+    An advisor is only asked with `advise`: it costs money, and need not answer as it did.
+    """
     with rb.session(
         run_id=run.run_id,
         agent_name=run.source,
@@ -111,6 +116,7 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
         model=run.model or None,
         task_profile=run.task_profile,
         framework=REPLAYED,
+        caps=AdapterCaps(advisor=advise),
     ) as session:
         decision = start = session.begin_step(StepInput(default_model=run.model))
         decisions, stands = [], []

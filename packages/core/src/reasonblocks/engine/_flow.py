@@ -86,6 +86,8 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
         route=route,
         effort=escalation.effort(route, settings),
         retrieved={**speech.retrieved, **lessons.retrieved},
+        advisor_ms=speech.advised.ms if speech.advised else None,
+        advisor_tokens=speech.advised.tokens if speech.advised else None,
     )
     injections = (*((speech.injection,) if speech.injection else ()), *told)
     warnings, dropped = speech.warnings + lessons.warnings, speech.dropped + dropped

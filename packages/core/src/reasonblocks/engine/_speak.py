@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..exceptions import Unavailable
 from ..monitors.kinds import TYPES
 from ..render import guidance as render
-from ..requests import Flow, Say, ask
+from ..requests import Advise, Advised, Flow, Say, ask
 from ..types import (
     Doubt,
     Evaluation,
@@ -26,6 +26,9 @@ from ._assess import Assessment
 from ._lessons import ids_of, retrieve, with_shown_patterns
 from .control import review_injection
 
+MOST_ADVICE = 5
+"""The most questions to an advisor in one run."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
@@ -34,6 +37,8 @@ class Speech:
     gate: GateDecision
     text: str = ""
     """The monitor's own text, or its evidence with an E2's intervention."""
+    hint: str = ""
+    """The part of the text at its end that is a way on: the monitor's, or an advisor's."""
     pattern_ids: tuple[str, ...] = ()
     injection: Injection | None = None
     failed: bool = False
@@ -44,6 +49,8 @@ class Speech:
     """Ids of the E2 that was found; None if the store could not answer, empty if it was not searched."""
     dropped: tuple[Source, ...] = ()
     """The text's source, if the caller's `on_injection` dropped it."""
+    advised: Advised | None = None
+    """The advisor's answer, None if it was not asked."""
 
 
 def speak(
@@ -61,8 +68,11 @@ def speak(
     speech = Speech(
         gate="inject",
         text=own_text or evaluation.intervention_text or "",
+        hint=evaluation.hint,
         pattern_ids=(evaluation.pattern_id,) if evaluation.pattern_id else (),
     )
+    if settings.advisor and state.advised < MOST_ADVICE:
+        speech = yield from _with_advice(assessment, evaluation, speech)
     if _wants_lesson(state, assessment, evaluation, settings):
         speech = yield from _with_lesson(state, assessment, evaluation, speech, model, settings)
     injection = render.monitor_injection(speech.text, speech.pattern_ids)
@@ -120,12 +130,22 @@ def _with_lesson(
     if not found:
         return speech
     pattern = found[0].pattern
-    if render.gives_way(pattern, evaluation.hint):
+    if render.gives_way(pattern, speech.hint):
         return speech
-    text = render.steered_text(_fact_of(evaluation, speech.text), evaluation.hint, found[0])
+    text = render.steered_text(_fact_of(evaluation, speech.text), speech.hint, found[0])
     if text is None:
         return replace(speech, warnings=render.lacking([pattern.id]))
     return replace(speech, text=text, pattern_ids=(pattern.id,))
+
+
+def _with_advice(assessment: Assessment, evaluation: Evaluation, speech: Speech) -> Flow[Speech]:
+    """Replace the hint by the advisor's answer, if it gives one. The fact stays."""
+    fact = _fact_of(evaluation, speech.text)
+    advised = yield from ask(Advise(step=assessment.step, fact=fact, hint=evaluation.hint, text=speech.text))
+    if not advised.text:
+        return replace(speech, advised=advised)
+    hint = f"{render.ADVISOR} {advised.text}"
+    return replace(speech, text=f"{fact} {hint}", hint=hint, advised=advised)
 
 
 def _fact_of(evaluation: Evaluation, text: str) -> str:
@@ -136,6 +156,8 @@ def _fact_of(evaluation: Evaluation, text: str) -> str:
 def record_injection(state: TraceState, assessment: Assessment, speech: Speech, settings: Settings) -> TraceState:
     """Return the state with a monitor's injection, which the next gates and rungs depend on."""
     evaluation = assessment.evaluation
+    if speech.advised is not None:
+        state = replace(state, advised=state.advised + 1)
     if speech.injection is None or evaluation is None:
         return state
     return with_injected(state, speech.injection, _speaker(evaluation, settings), _failure_type(evaluation))

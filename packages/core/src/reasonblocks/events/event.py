@@ -299,6 +299,8 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "skipped_reason": entry.skipped_reason,
         "gate_decision": entry.gate_decision,
         "route": entry.route,
+        "advisor_ms": entry.advisor_ms,
+        "advisor_tokens": entry.advisor_tokens,
         "judged_by": None if entry.judged_by == "shipped" else entry.judged_by,
         "placement": entry.placement,
         "error": entry.error,

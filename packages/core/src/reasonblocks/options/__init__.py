@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:  # importing the client is cheap
-    from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
+    from ..ports import Advisor, Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
     from ..session import Profiles, RunView
     from ..types import Budget, Escalate, Injection, Mode, Placement, Step, Transition
     from ..types.steering import SecondLook
@@ -55,6 +55,7 @@ class Options:
     on_injection: OnInjection | None = None
     second_look: bool | SecondLook = False
     escalate: Escalate | None = None
+    advisor: Advisor | object | None = None
     stop_when: StopWhen | None = None
     mailbox: Mailbox | None = None
     operator_notes: bool = True

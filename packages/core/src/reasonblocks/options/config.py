@@ -8,8 +8,9 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from os import PathLike, fspath, sep
 from os.path import exists
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Any, Protocol, cast, get_args, runtime_checkable
 
+from ..advisors import ask_chat_model
 from ..backends.local import LocalEvaluator
 from ..backends.local_store import LocalStore
 from ..backends.pattern_stats import Counts, PatternStats
@@ -21,7 +22,7 @@ from ..monitors.calibration import level_of
 from ..monitors.patience import rung_of
 from ..monitors.roles import ROLES
 from ..patterns.starter import starter_patterns
-from ..ports import Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
+from ..ports import Advisor, Embedder, Mailbox, Monitor, PatternStore, TelemetrySink
 from ..session import Backends, Faults, Learned, Profiles, Workers, bounded_calls
 from ..types import Mode, Placement, Settings
 from ..util.files import profiles_path, store_path
@@ -61,7 +62,7 @@ MAX_MONITORS = 4
 """Custom monitors of one client: each may keep 3 KB, and the trace state stays under 64."""
 BOUNDED = (
     "the scorer", "the transition", "the evaluator", "the pattern store", "the mailbox", "on_injection", "stop_when",
-    "interrupt_when",
+    "interrupt_when", "the advisor",
 )  # fmt: skip
 """The names of the calls that run in workers: the caller's code, and the backends that are not called inline."""
 
@@ -169,6 +170,7 @@ def configure(options: Options, environ: Mapping[str, str]) -> Config:
         stop_when=condition("stop_when", options.stop_when, token_budget),
         second_look=look("second_look", options.second_look),
         escalate=escalate,
+        advisor=options.advisor is not None,
         operator_notes=flag("operator_notes", options.operator_notes) and bool(mailboxes or server),
         disabled=disabled,
     )
@@ -182,6 +184,7 @@ def configure(options: Options, environ: Mapping[str, str]) -> Config:
         transition=options.transition,
         monitors=monitors,
         mailboxes=mailboxes,
+        advisor=advisor_of(options.advisor),
         bounded=bounded_calls([*BOUNDED, *(f"monitor {monitor.name}" for monitor in monitors)], workers),
         learned=learned,
         on_injection=options.on_injection,
@@ -208,6 +211,19 @@ def profile_of(profile: str, server: Server | None) -> str:
     if server is not None and text("task_profile", profile) not in WEIGHTS:
         return "coding"
     return choice("task_profile", profile, tuple(WEIGHTS))
+
+
+def advisor_of(given: object) -> Advisor | None:
+    """Return the caller's advisor: a callable as it is, and LangChain's chat models as a callable that asks them."""
+    if given is None or (callable(given) and not isinstance(given, type)):
+        return cast("Advisor | None", given)
+    if hasattr(given, "ainvoke"):
+        return ask_chat_model(given)
+    if hasattr(given, "get_response"):
+        raise ConfigError(
+            "advisor", given, "is a model of OpenAI Agents: give reasonblocks_openai_agents.ask_model(it)"
+        )
+    raise ConfigError("advisor", given, "must be callable: (AdviceRequest) -> text or None; or a LangChain chat model")
 
 
 def mailboxes_of(given: object) -> tuple[Mailbox, ...]:

@@ -139,6 +139,7 @@ def settings_of(
         org_id=run.org_id,
         routes={**({} if caps.routing == "none" else names), **_escalated(escalate)},
         escalate=escalate,
+        advisor=base.advisor and caps.advisor and run.mode == "steer" and not base.disabled,
         placement=where,
         look_placement="message" if "message" in caps.placements else where,
         mode=run.mode,
@@ -161,6 +162,7 @@ def unable(config: Config, caps: AdapterCaps, settings: Settings) -> list[str]:
         return []
     wanted = {
         "stop_when": config.settings.stop_when is not None and not caps.stop,
+        "advisor": config.settings.advisor and not caps.advisor,
         "escalate": config.settings.escalate is not None and settings.escalate is None,
         "second_look": config.settings.second_look is not None and not caps.second_look,
     }

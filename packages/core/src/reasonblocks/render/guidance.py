@@ -93,6 +93,8 @@ FRAME = "[REASONBLOCKS]"
 """The first line of guidance."""
 OPERATOR = "An operator of this run says:"
 """The beginning of an operator's note."""
+ADVISOR = "Another model, asked for advice, says:"
+"""The beginning of an advisor's answer."""
 NOTE_CHARS = 2_000
 """Characters of an operator's note, at most."""
 INJECTION_BYTES = 4_096

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
 from ..exceptions import BadAnswer, DeadlineExceeded, Unavailable
-from ..ports import AsyncEvaluator, AsyncPatternStore, Evaluator, Mailbox, Monitor, PatternStore
-from ..requests import Advance, Check, Collect, Evaluate, Flow, Observe, Request, Retrieve, Review, Say, Score
-from ..types import Injection, RunInfo, Step, StepDecision, TraceState, Transition
+from ..ports import Advisor, AsyncEvaluator, AsyncPatternStore, Evaluator, Mailbox, Monitor, PatternStore
+from ..requests import (
+    Advance,
+    Advise,
+    Advised,
+    Check,
+    Collect,
+    Evaluate,
+    Flow,
+    Observe,
+    Request,
+    Retrieve,
+    Review,
+    Say,
+    Score,
+)
+from ..types import Advice, AdviceRequest, Injection, RunInfo, Step, StepDecision, TraceState, Transition
 from ..util.memo import Memo
 from ._check_answers import (
     EVALUATOR,
@@ -30,8 +44,9 @@ from ._check_answers import (
     review_of,
     traces,
 )
+from .advice import ADVISOR, ADVISOR_SECONDS, aadvice_of, advice_of, is_async, request_to_advisor
 from .bounded_call import BoundedCall
-from .drive import Call, SteeringFlow
+from .drive import Call, SteeringFlow, ms_since
 from .guard import Faults
 from .patience import Learned
 from .runs import RunView
@@ -47,6 +62,7 @@ class Backends:
     transition: Transition | None = None
     monitors: tuple[Monitor, ...] = ()
     mailboxes: tuple[Mailbox, ...] = ()
+    advisor: Advisor | None = None
     bounded: Mapping[str, BoundedCall] = field(default_factory=dict)
     learned: Learned | None = None
     on_injection: Callable[[Injection, RunView], object] | None = None
@@ -67,6 +83,10 @@ class StepInFlight:
     memo: Memo
     view: Callable[[TraceState, StepDecision], RunView]
     """Returns the run as the caller's own callables see it, before the call of a decision."""
+    recent: Sequence[Step] = ()
+    """The newest completed steps before this one, for an advisor."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """The roles that the caller gave to tools."""
     started: float = field(default_factory=time.perf_counter)
     result: tuple[TraceState, StepDecision] | None = field(default=None, init=False)
     """None until the step is decided, and for a step that a fault ended."""
@@ -99,6 +119,7 @@ class StepInFlight:
     def _answer(self, request: Request[Any]) -> SteeringFlow[Any]:
         """Make the calls of a request in turn. A backend that fails is reported and `Unavailable`: it fails open."""
         answers: list[Any] = []
+        started = time.perf_counter()
         try:
             for call in self._calls(request):
                 self._doing = call.name
@@ -120,6 +141,8 @@ class StepInFlight:
         self._doing = "the step"
         if isinstance(request, Observe):
             return tuple(answers)
+        if isinstance(request, Advise):
+            return self._after_advice(answers[0], started)
         return tuple([note for notes in answers for note in notes]) if isinstance(request, Collect) else answers[0]
 
     def _calls(self, request: Request[Any]) -> Iterator[Call]:
@@ -143,6 +166,8 @@ class StepInFlight:
                 if monitor.name == request.monitor:
                     text = partial(own_text_of, monitor, request)
                     yield self._call(f"monitor {monitor.name}", text, fallback=(None,), share=2)
+        elif isinstance(request, Advise) and backends.advisor is not None:
+            yield self._advice(backends.advisor, request_to_advisor(request, self.recent, self.info.task, self.roles))
         elif isinstance(request, Review) and backends.on_injection is not None:
             view = self.view(request.state, request.decision)
             review = partial(review_of, backends.on_injection, request, view)
@@ -153,6 +178,24 @@ class StepInFlight:
             yield self._call(request.option, condition, fallback=(request.otherwise,), share=2)
         else:
             raise BadAnswer("the session", request, "nothing here answers this request")
+
+    def _advice(self, advisor: Advisor, request: AdviceRequest) -> Call:
+        """Return the call of the advisor, which has a time of its own."""
+        work, awork = partial(advice_of, advisor, request), partial(aadvice_of, advisor, request)
+        return Call(
+            name=ADVISOR,
+            work=work,
+            bounded=self.backends.bounded.get(ADVISOR),
+            awork=awork if is_async(advisor) else None,
+            seconds=0.0 if ADVISOR in self._late else ADVISOR_SECONDS,
+            fallback=(None,),
+        )
+
+    def _after_advice(self, advice: Advice | None, started: float) -> Advised:
+        """Return an advisor's answer, and give the step back the time that it took."""
+        waited = ms_since(started)
+        self.ends += waited / 1000
+        return Advised(text=advice.text if advice else "", ms=waited, tokens=advice.tokens if advice else None)
 
     def _observations(self, request: Observe) -> Iterator[Call]:
         """Run each monitor separately: a monitor that fails is skipped for this step and keeps its memory."""

@@ -146,6 +146,8 @@ def entry_of_decision(decision: StepDecision, timestamp: float, overhead_ms: flo
         skipped_reason=decision.skipped_reason,
         route=decision.route,
         mode=decision.mode,
+        advisor_ms=decision.advisor_ms,
+        advisor_tokens=decision.advisor_tokens,
         withheld_sources=tuple([injection.source for injection in decision.withheld]),
         withheld_texts=tuple([injection.text for injection in decision.withheld]),
         withheld_route=decision.withheld_route,

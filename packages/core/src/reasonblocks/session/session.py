@@ -7,6 +7,7 @@ a time.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -50,6 +51,7 @@ from ..types import (
 from ..types.outcomes import ABANDONED, failure_of, outcome_of
 from ..util.memo import Memo
 from ..util.text import count_noun
+from .advice import STEPS
 from .answers import Backends, StepInFlight
 from .drive import SteeringFlow, adrive, drive, ms_since
 from .guard import Faults, not_built
@@ -108,6 +110,7 @@ class SteeringSession:
         self._events = RunEvents(run.run_id, telemetry, self._faults)
         patience = parse_patience(settings.patience) if settings.patience is not None else Patience()
         self._log, self._memo = StepLog(patience.name, self._events), Memo()
+        self._recent: deque[Step] = deque(maxlen=STEPS if settings.advisor else 0)
         self._failure: str | None = None
         self._paused = False
         self._judged: _Judged | None = None
@@ -412,6 +415,8 @@ class SteeringSession:
             ends=ends,
             memo=self._memo,
             view=self._view,
+            recent=tuple(self._recent),
+            roles=self._settings.tool_roles,
         )
 
     def _view(self, state: TraceState, decision: StepDecision) -> RunView:
@@ -444,7 +449,9 @@ class SteeringSession:
         for warning in decision.warnings:
             self._faults.say(warning, warning)
         done = self._log.completed(before, given.completed) if before.steps_begun and not given.auxiliary else None
-        self._log.open(decision, done, ms_since(step.started))
+        if done is not None:
+            self._recent.append(done)
+        self._log.open(decision, done, ms_since(step.started) - (decision.advisor_ms or 0.0))
         return decision
 
     def _repeat(self, decision: StepDecision, given: StepInput) -> None:

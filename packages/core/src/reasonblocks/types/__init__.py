@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..util.json import JSON
+from ._advice import Advice, AdviceRequest
 from ._finding import Codebase, CodebaseSummary, Finding, Freshness, RecalledFinding
 from ._state import Pending, StepLogEntry, StepRecord, TierUse, TraceState
 from ._step import Step, StepInput, StepOutcome, ToolCall, ToolResult, Usage
@@ -41,6 +42,8 @@ __all__ = [
     "JSON",
     "Account",
     "AdapterCaps",
+    "Advice",
+    "AdviceRequest",
     "Budget",
     "Codebase",
     "CodebaseSummary",

@@ -97,6 +97,8 @@ class TraceState:
     """How often calls of the run were escalated."""
     escalated_until: int = 0
     """The step at which the last escalation ends."""
+    advised: int = 0
+    """How often the advisor was asked."""
     interrupted: bool = False
     """True as long as the condition holds for which a person was asked."""
     notes_told: tuple[str, ...] = ()
@@ -174,6 +176,9 @@ class StepLogEntry:
     cache_write_tokens: int | None = None
     latency_ms: float | None = None
     overhead_ms: float = 0.0
+    advisor_ms: float | None = None
+    """The time for which an advisor was awaited before the call, in milliseconds; None if it was not asked."""
+    advisor_tokens: int | None = None
     judged_by: str = "shipped"
     """The patience in use: "shipped", "patience: 3 of 5" for that of the option, or the name of the agent's own."""
     attempts: int = 0

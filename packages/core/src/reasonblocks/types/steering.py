@@ -158,6 +158,9 @@ class StepDecision:
     """The state whose mapped model is to be called, or "ESCALATE"; None for the agent's own model."""
     effort: str | None = None
     """The reasoning effort for this call; None for that of the agent."""
+    advisor_ms: float | None = None
+    """The time for which the advisor was awaited, in milliseconds; None if it was not asked."""
+    advisor_tokens: int | None = None
     placement: Placement = "tail"
     injections: tuple[Injection, ...] = ()
     retrieved: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
@@ -195,7 +198,8 @@ class AdapterCaps:
     """The capabilities of a framework.
 
     `stop` is False if an adapter cannot end a run before its next call, and `second_look` if it cannot continue a run
-    that has ended. `effort` is True if it makes a call with the reasoning effort of its decision.
+    that has ended. `effort` is True if it makes a call with the reasoning effort of its decision, and
+    `advisor` False if its hooks may not wait for a model.
     """
 
     ephemeral: bool = True
@@ -206,6 +210,7 @@ class AdapterCaps:
     stop: bool = True
     second_look: bool = True
     effort: bool = False
+    advisor: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +291,8 @@ class Settings:
     """False if the framework cannot end a run before its next call: then no call is said to be the last."""
     escalate: Escalate | None = None
     """With the name of its model; None if the framework can do nothing of it."""
+    advisor: bool = False
+    """True if the engine has to ask for advice before a monitor's text."""
     disabled: bool = False
 
 

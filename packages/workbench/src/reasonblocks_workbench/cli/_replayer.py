@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 OWN = "own"
 """The value of the setting `profile` for the other runs of the files."""
+MOST_ASKED = 100
+"""The number of questions to an advisor after which no further run asks it."""
 
 
 class Replayer:
@@ -28,7 +30,8 @@ class Replayer:
 
     With `others`, all runs have to be gathered first, so that each can be judged by the others; `observing` is the
     client that does this, because the agent of a recorded run was told nothing. `profiled` gives every
-    run the task profile of the settings, even if it has its own. `stops` is True if runs may be stopped.
+    run the task profile of the settings, even if it has its own. `stops` is True if runs may be stopped. `advises` asks
+    the advisor of the settings, until it was asked `MOST_ASKED` times; the run in which that happens is replayed whole.
     """
 
     def __init__(
@@ -39,10 +42,12 @@ class Replayer:
         *,
         profiled: bool,
         stops: bool,
+        advises: bool,
         tool_roles: Mapping[str, str],
     ) -> None:
         self.rb, self.others, self.observing = rb, others, observing
-        self.profiled, self.stops, self.tool_roles = profiled, stops, tool_roles
+        self.profiled, self.stops, self.advises, self.tool_roles = profiled, stops, advises, tool_roles
+        self.asked = 0
 
     @property
     def gathers(self) -> bool:
@@ -56,9 +61,10 @@ class Replayer:
     def __call__(self, run: RecordedRun) -> ReplayedRun:
         if self.others is not None:
             self.others.task_key = run.task_key
-        replayed = replay(
-            self.observing if self.gathers else self.rb, replace(run, task_profile=None) if self.profiled else run
-        )
+        rb = self.observing if self.gathers else self.rb
+        run = replace(run, task_profile=None) if self.profiled else run
+        replayed = replay(rb, run, advise=self.advises and self.asked < MOST_ASKED)
+        self.asked += sum(decision.advisor_ms is not None for decision in replayed.decisions)
         return _rules_once(replace(replayed, tool_roles=self.tool_roles))
 
 
@@ -90,9 +96,9 @@ def replayer(settings: Mapping[str, Any], *, profiled: bool, file: str | None = 
     others = OtherRuns() if settings.get("profile") == OWN else None
     own = settings if others is None else {**settings, "profile": others}
     stops = any(settings.get(name) is not None for name in ("stop_when", "budget"))
-    roles = settings.get("tool_roles") or {}
+    advises, roles = settings.get("advisor") is not None, settings.get("tool_roles") or {}
     with closing(_client(own, file)) as rb, closing(_client({**own, "mode": "observe"}, file)) as observing:
-        yield Replayer(rb, others, observing, profiled=profiled, stops=stops, tool_roles=roles)
+        yield Replayer(rb, others, observing, profiled=profiled, stops=stops, advises=advises, tool_roles=roles)
 
 
 def _client(settings: Mapping[str, Any], file: str | None) -> ReasonBlocks:

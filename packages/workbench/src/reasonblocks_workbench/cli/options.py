@@ -302,6 +302,7 @@ OPTIONS: tuple[Option, ...] = (
         setting="stop_when", flag="--stop-when", read=name_or_reference, metavar="stalled|over_budget|MODULE:NAME",
         help="the condition that ends a run",
     ),
+    _reference("advisor", "--advisor", "a function AdviceRequest -> text or None; asked at most about 100 times"),
     _reference("redact", "--redact", "a function that removes secrets from events"),
 )  # fmt: skip
 
