@@ -18,7 +18,8 @@ every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 def model_of(golden: Golden, route: str | None) -> str:
     """The model that the loop calls: the routed one, else its own."""
-    routing = golden.header["settings"].get("model_routing", {})
+    settings = golden.header["settings"]
+    routing = {**settings.get("model_routing", {}), "ESCALATE": settings.get("escalate", {}).get("model")}
     model: str = routing[route] if route else golden.header["model"]
     return model
 

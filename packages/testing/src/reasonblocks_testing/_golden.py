@@ -12,7 +12,7 @@ from typing import Any
 
 from reasonblocks.exceptions import ConfigError, Unavailable
 from reasonblocks.requests import Evaluate, Retrieve
-from reasonblocks.types import Budget, ETrace, Evaluation, FSMState, Memories, Pattern, StepLogEntry, Usage
+from reasonblocks.types import Budget, Escalate, ETrace, Evaluation, FSMState, Memories, Pattern, StepLogEntry, Usage
 
 from ._loop import LoopHarness
 from ._parity import LIVE_ONLY, Entry, ParityRun, Runner, parity_lines, run_differences, without_errors
@@ -58,6 +58,8 @@ class Golden:
             settings["transition"] = partial(_transition, self.header["custom_transition"])
         if "budget" in settings:
             settings["budget"] = Budget(**settings["budget"])
+        if "escalate" in settings:
+            settings["escalate"] = Escalate(**settings["escalate"])
         return ScriptedReasonBlocks(
             evaluator=world.evaluator,
             scorer=world.scorer,
