@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reasonblocks import SteeringSession, ToolCall, ToolResult
 from reasonblocks.render import FRAME
-from reasonblocks.types import JSON, Usage
+from reasonblocks.types import JSON, AdviceRequest, StepLogEntry, Usage
 from reasonblocks_testing import Script, Turn, tool_call
 from reasonblocks_testing.server import Asked
 
@@ -87,8 +88,26 @@ SCRIPT = Script(
     ),
 )
 
+AGAIN = Turn(text="It holds: cents() has to fill up the decimals.", usage=Usage(input=800, output=15, cache_read=700))
+WITH_A_LOOK = replace(SCRIPT, turns=(*SCRIPT.turns, AGAIN))
+"""The same run with one turn more, for the examples in which its end gets a second look."""
+
+
+def advise(request: AdviceRequest) -> str:
+    """Return advice for a stuck run; in place of a model that reads `request.steps`."""
+    return "Read tests/test_prices.py before you run it again."
+
 
 # --- printing a run
+
+
+def print_levers(step_log: Iterable[StepLogEntry]) -> None:
+    """Print each call of a run: its model, the route if it has one, and what it was told."""
+    for entry in step_log:
+        print(f"call {entry.step}: {entry.model_id}{f' ({entry.route})' * bool(entry.route)}")
+        for source, text in zip(entry.injection_sources, entry.intervention_texts):
+            if source != "E3Injection":
+                print(textwrap.indent(text, "  | "))
 
 
 def story(session: SteeringSession, requests: Sequence[Asked]) -> Iterator[str]:
