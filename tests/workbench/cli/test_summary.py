@@ -185,3 +185,10 @@ def test_runs_with_an_unknown_outcome_are_counted() -> None:
 def test_without_an_unknown_outcome_nothing_is_said_of_it() -> None:
     (overview, _) = summed(report(after(), outcome="success"))
     assert "unknown outcome" not in [name for name, *_ in overview.rows]
+
+
+def test_escalated_calls_are_counted_also_those_that_observing_withholds() -> None:
+    routed, withheld = after(route="ESCALATE"), after(withheld_route="ESCALATE")
+    (table,) = summed(report(after(), routed, routed, after()), report(withheld, after()), report(after()))
+    assert row(table, "escalated") == ("3 calls in 2 runs",)
+    assert "escalated" not in [row[0] for row in summed(report(after()))[0].rows]

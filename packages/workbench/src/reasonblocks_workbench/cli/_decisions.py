@@ -337,8 +337,13 @@ def step_json(replayed: ReplayedRun, index: int) -> dict[str, JSON]:
 
 
 def _control(decision: StepDecision) -> dict[str, JSON]:
-    """Return what observing withheld and the reason that ends the run, of a decision that has them."""
-    reasons = {"stop": decision.stop, "withheld_stop": decision.withheld_stop}
+    """Return what observing withheld, the route and the reason that ends the run, of a decision that has them."""
+    reasons = {
+        "route": decision.route,
+        "withheld_route": decision.withheld_route,
+        "stop": decision.stop,
+        "withheld_stop": decision.withheld_stop,
+    }
     return {
         **({"withheld": _injections(decision.withheld)} if decision.withheld else {}),
         **{name: reason for name, reason in reasons.items() if reason is not None},

@@ -407,6 +407,8 @@ class Summary:
             ),
             ("ends in doubt", self._doubts()),
         ]
+        if every.escalated:
+            rows.append(("escalated", f"{count_noun(every.escalated_calls, 'call')} in {_runs(every.escalated)}"))
         if every.looks:
             rows.append(("second looks", self._with_outcomes("looks")))
         if every.faults:

@@ -18,7 +18,8 @@ class Tally:
     that observing prevents. `interventions` counts the steps after which something is told, `texts` the texts by their
     source. `unjudged` are the steps that were not evaluated. `firsts` are the steps of the first interventions.
     `judged` and `recovered` count texts by failure type. The counts that begin with `unheard` are those of runs whose
-    agent has seen no text.
+    agent has seen no text. `escalated` counts the runs with calls that go, or would go, to a stronger model, and
+    `escalated_calls` those.
     """
 
     runs: int = 0
@@ -28,6 +29,8 @@ class Tally:
     saved: int = 0
     observed: int = 0
     looks: int = 0
+    escalated: int = 0
+    escalated_calls: int = 0
     faults: int = 0
     unavailable: int = 0
     errors: int = 0
@@ -64,6 +67,9 @@ class Tally:
         self.reached.update(set(states))
         self.outcomes[page.outcome_kind] += 1
         self.looks += page.look is not None
+        escalated = sum("ESCALATE" in (row.entry.route, row.entry.withheld_route) for row in page.rows)
+        self.escalated += bool(escalated)
+        self.escalated_calls += escalated
         self.flagged += bool(told)
         self.interventions += len(told)
         self.firsts += [told[0].after or 0] if told else []

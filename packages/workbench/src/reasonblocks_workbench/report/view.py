@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from reasonblocks.engine.recovery import is_judged
-from reasonblocks.types import ToolCall
+from reasonblocks.types import StepLogEntry, ToolCall
 from reasonblocks.types.outcomes import ABANDONED
 from reasonblocks.util.json import canonical
 from reasonblocks.util.text import count_noun
@@ -282,6 +282,7 @@ def facts_of(row: Row) -> Iterator[Fact]:
         ("called", entry.model_id),
         ("routed for", entry.route),
         ("route withheld", entry.withheld_route),
+        ("advisor", "" if entry.advisor_ms is None else _advisor(entry)),
         ("tokens", ", ".join(f"{text.count(number)} {name}" for number, name in tokens if number is not None)),
         ("model latency", "" if entry.latency_ms is None else f"{text.milliseconds(entry.latency_ms)} ms"),
         ("steering time", f"{text.milliseconds(entry.overhead_ms)} ms" if entry.overhead_ms else ""),
@@ -290,6 +291,12 @@ def facts_of(row: Row) -> Iterator[Fact]:
     for name, value in named:
         if value:
             yield Fact(name, text.preview(value, 300))
+
+
+def _advisor(entry: StepLogEntry) -> str:
+    """Return how long the advisor was awaited, and what it cost."""
+    cost = "" if entry.advisor_tokens is None else f", {text.count(entry.advisor_tokens)} tokens"
+    return f"asked, {text.milliseconds(entry.advisor_ms or 0.0)} ms{cost}"
 
 
 def _explained(word: str | None, words: Mapping[str, str]) -> str | None:
