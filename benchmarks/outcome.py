@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument("--model", metavar="NAME", help="the model's name there")
     model.add_argument("--key-env", default="OPENAI_API_KEY", metavar="NAME", help="variable that holds the key")
     model.add_argument("--gguf", metavar="FILE", help="a local model: a file, or smollm2 or qwen2.5-coder-1.5b")
+    model.add_argument("--strong", metavar="NAME", help="a stronger model beside it, named likewise, for some arms")
     model.add_argument("--gpu", metavar="FILE", help="a Qwen2 model in a GGUF file, on a GPU")
     model.add_argument(
         "--concurrency", type=at_least(1), metavar="N", help=f"runs at a time (default {LANES}, on a GPU {GPU_LANES})"
@@ -94,6 +95,8 @@ def experiment(given: argparse.Namespace) -> Experiment:
         sys.exit(f"outcome: {wrong}; the arms are {', '.join(ARMS)}")
     if not given.whole and (same := [name for name in arms if ARMS[name].only_whole]):
         sys.exit(f"outcome: in branches there are no standing rules: {', '.join(same)} would be `off`; add --whole")
+    if not given.strong and (stronger := [name for name in arms if ARMS[name].escalate]):
+        sys.exit(f"outcome: {', '.join(stronger)}: name a stronger model by --strong")
     first = {"tune": TUNE, "report": REPORT}[given.split]
     if given.seeds > REPORT:
         sys.exit(f"outcome: --seeds {given.seeds}: a split has {REPORT} seeds")
@@ -136,7 +139,20 @@ def chosen_families(given: argparse.Namespace) -> dict[str, Factory]:
 
 
 def backend(given: argparse.Namespace) -> Backend:
-    """The model that the options name."""
+    """The model that the options name, with the stronger one, if there is one."""
+    own = single(given)
+    if not given.strong:
+        return own
+    from _outcome.backend import WithStronger
+
+    if own.in_rounds:
+        sys.exit("outcome: --strong goes with --gguf or --base-url")
+    changes = {"gguf": given.strong} if given.gguf else {"model": given.strong}
+    return WithStronger(own, single(argparse.Namespace(**{**vars(given), **changes, "guided": False})))
+
+
+def single(given: argparse.Namespace) -> Backend:
+    """One model."""
     lanes = given.concurrency or (GPU_LANES if given.gpu and not given.gguf else LANES)
     if given.gguf:
         from _outcome.backends.local import LocalBackend

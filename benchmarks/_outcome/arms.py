@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from reasonblocks.engine.gates import first_sentence
 from reasonblocks.monitors.excerpts import call_line
 from reasonblocks.monitors.untried import Alternatives
 from reasonblocks.render import FRAME
 from reasonblocks.types import StepDecision
+from reasonblocks.types.steering import SecondLook
 
 from .backend import Message
 from .environment import Environment, Solvable, names
@@ -142,8 +143,10 @@ class Arm:
     """One way to steer.
 
     `wait` is the number of steps by which everything is said later, `most` the number of injections in a run.
-    `lessons` adds tiers E1 and E2, `rules` the standing rules at the first call of a whole run. With `second_look` the
-    agent's own end of the task is taken back once if the last step leaves a doubt, and the doubt is told.
+    `lessons` adds tiers E1 and E2, `rules` the standing rules at the first call of a whole run. `patience` is the rung
+    at which monitors speak, None for the default. `second_look` takes back an agent's own end of the task once,
+    `budget` tells the steps that a task has, `escalate` sends the calls after a first text to the stronger model, and
+    `advisor` asks that for the way on in each text; without one, the agent's own.
     """
 
     name: str
@@ -154,12 +157,17 @@ class Arm:
     most: int | None = None
     lessons: bool = False
     rules: Rules = "none"
-    second_look: bool = False
+    second_look: SecondLook | None = None
+    budget: Literal["marks", "every call"] | None = None
+    escalate: bool = False
+    advisor: bool = False
+    patience: str | None = None
 
     @property
     def only_whole(self) -> bool:
         """True for an arm that differs from `off` only at the first call, and so only in whole runs."""
-        return self.rules != "none" and not (self.steers or self.lessons or self.second_look)
+        levers = self.second_look or self.budget or self.escalate
+        return self.rules != "none" and not (self.steers or self.lessons or levers)
 
     def text(self, moment: Moment) -> str:
         """Return the guidance that this arm shows; "" for none."""
@@ -177,7 +185,12 @@ _TABLE = (
     Arm(name="later", wait=2),
     Arm(name="once", most=1),
     Arm(name="lessons", lessons=True),
-    Arm(name="second-look", steers=False, second_look=True),
+    *[Arm(name=f"look-{ends}", steers=False, second_look=ends) for ends in get_args(SecondLook)],
+    Arm(name="budget", steers=False, budget="marks"),
+    Arm(name="budget-every-call", steers=False, budget="every call"),
+    Arm(name="escalate", steers=False, escalate=True),
+    Arm(name="advisor", advisor=True),
+    *[Arm(name=f"patience {name}", patience=name) for name in ("2 of 3", "3 of 5", "6 of 7")],
     Arm(name="default", lessons=True, rules="shipped"),
     Arm(name="rules", steers=False, rules="shipped"),
     Arm(name="all-rules", steers=False, rules="all"),

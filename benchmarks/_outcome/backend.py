@@ -17,7 +17,8 @@ them."""
 class Query:
     """One model call. `lane` identifies the run among those at the same time, so that a cache serves its next call.
 
-    `choices` are the valid values of arguments, as "tool.argument"; `seed` is that of the sampling.
+    `choices` are the valid values of arguments, as "tool.argument"; `seed` is that of the sampling. Without `tools` the
+    answer is a text. `strong` asks the stronger model, if there is one.
     """
 
     messages: Sequence[Message]
@@ -25,6 +26,7 @@ class Query:
     lane: int
     seed: int
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    strong: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +64,21 @@ class Backend(Protocol):
         """Answer the queries, in their order, each of another lane. Raises `BackendError`."""
 
     def close(self) -> None: ...
+
+
+class WithStronger:
+    """A model, and a stronger one for the queries that ask for it."""
+
+    in_rounds = False
+
+    def __init__(self, own: Backend, strong: Backend) -> None:
+        self.model, self.lanes = own.model, own.lanes
+        self._own, self._strong = own, strong
+
+    def complete(self, queries: Sequence[Query]) -> list[Reply]:
+        """Answer the queries, each by its model. Raises `BackendError`."""
+        return [(self._strong if query.strong else self._own).complete([query])[0] for query in queries]
+
+    def close(self) -> None:
+        self._own.close()
+        self._strong.close()

@@ -23,7 +23,7 @@ def play(tracks: Iterable[Track], backend: Backend, finished: Callable[[Run], No
     the backend still answers others. Any other error of the backend is raised once every answer that is under way has
     been taken: no finished run is lost. With a backend that is asked in rounds every error is raised at once.
     """
-    with closing(_Lanes(iter(tracks), backend.lanes, finished)) as lanes:
+    with closing(_Lanes(iter(tracks), backend, finished)) as lanes:
         if backend.in_rounds:
             _in_rounds(lanes, backend)
         else:
@@ -66,9 +66,9 @@ def _in_threads(lanes: _Lanes, backend: Backend) -> None:
 class _Lanes:
     """The runs that are played at this moment, by lane."""
 
-    def __init__(self, waiting: Iterator[Track], lanes: int, finished: Callable[[Run], None]) -> None:
-        self._waiting, self._finished = waiting, finished
-        self._free = [*range(lanes)][::-1]
+    def __init__(self, waiting: Iterator[Track], backend: Backend, finished: Callable[[Run], None]) -> None:
+        self._waiting, self._backend, self._finished = waiting, backend, finished
+        self._free = [*range(backend.lanes)][::-1]
         self._live: dict[int, tuple[Run, Iterator[Run]]] = {}
 
     def queries(self, busy: Iterable[int] = ()) -> list[Query]:
@@ -76,7 +76,7 @@ class _Lanes:
         while self._free and (started := self._next_track()) is not None:
             self._live[self._free.pop()] = started
         waiting = {*busy}
-        return [run.query(lane) for lane, (run, _) in self._live.items() if lane not in waiting]
+        return [run.query(lane, self._backend) for lane, (run, _) in self._live.items() if lane not in waiting]
 
     def take(self, lane: int, reply: Reply) -> None:
         """Give a lane's run its answer; a run that is over makes way for the next of its track."""

@@ -62,6 +62,8 @@ class Row:
     completion: int = 0
     told: tuple[Told, ...] = ()
     calls: tuple[Made, ...] = field(default=(), repr=False)
+    strong: int = 0
+    """Calls that the stronger model answered."""
     error: str | None = None
 
     @property

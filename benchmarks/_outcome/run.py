@@ -5,17 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from zlib import crc32
 
-from reasonblocks import ReasonBlocks, SteeringSession
+from reasonblocks import Budget, ReasonBlocks, SteeringSession
+from reasonblocks.advisors import INSTRUCTIONS, advice_in, question
+from reasonblocks.engine.routing import ESCALATE
 from reasonblocks.monitors.sightings import OWN_MEMORY
 from reasonblocks.monitors.untried import alternatives
-from reasonblocks.types import Step, StepDecision, StepInput, StepOutcome, ToolCall, ToolResult, TraceState
+from reasonblocks.render.guidance import guidance
+from reasonblocks.types import (
+    Advice,
+    AdviceRequest,
+    Step,
+    StepDecision,
+    StepInput,
+    StepOutcome,
+    ToolCall,
+    ToolResult,
+    TraceState,
+)
 
 from .arms import ARMS, Arm, Moment, placed
-from .backend import Message, Query, Reply
-from .clients import client_for
+from .backend import Backend, Message, Query, Reply
+from .clients import ADVISOR, client_for
 from .environment import Environment, Limited, Reopening, ToolError
 from .policies import close
 from .rows import Made, Phase, Row, Told
@@ -23,8 +37,9 @@ from .rows import Made, Phase, Row, Told
 NO_CALL = "Call one of the tools."
 RULES = "E3Injection"
 """The source of standing rules."""
-SECOND_LOOK = frozenset({"claim_contradiction", "verification_skip"})
-"""The monitors whose doubt about the last step is worth a second look (BEHAVIOUR section 9)."""
+ALWAYS = (RULES, "BudgetInjection")
+"""The sources of texts that are told as they are, also by an arm that does not steer."""
+LOOK = "second look"
 
 Factory = Callable[[], Environment]
 
@@ -95,14 +110,18 @@ class Run:
         self._counts = _Counts()
         self._completed: Step | None = None
         self._decision: StepDecision | None = None
-        self._looked = self._ended = False
+        self._strong = 0
+        self._ended = False
         self._error: str | None = None
         if self.start is not None:
             self._replay(self.start.calls)
         self._session = self._new_session(self._snapshot() if self.start else None)
 
     def _new_session(self, snapshot: Mapping[str, Any] | None) -> SteeringSession:
-        return self.client.session(task=self._task, agent_name=self.setting.family, snapshot=snapshot)
+        budget = None
+        if self.arm.budget is not None:
+            budget = Budget(calls=self.environment.max_steps, every_call=self.arm.budget == "every call")
+        return self.client.session(task=self._task, agent_name=self.setting.family, budget=budget, snapshot=snapshot)
 
     def _replay(self, calls: tuple[Made, ...]) -> None:
         for made in calls:
@@ -131,11 +150,14 @@ class Run:
         session.pause()  # or the client would take it for a run that is still open
         return session.trace.snapshot()
 
-    def query(self, lane: int) -> Query:
-        """Return the next model call."""
-        given = StepInput(completed=self._completed, default_model=self.setting.model)
+    def query(self, lane: int, backend: Backend | None = None) -> Query:
+        """Return the next model call; `backend` answers for an advisor."""
         before = self._session.trace.state
-        decision = self._decision = self._session.begin_step(given)
+        asking = ADVISOR.set(None if backend is None else partial(self._advised, backend, lane))
+        try:
+            decision = self._decision = self._session.begin_step(self._given)
+        finally:
+            ADVISOR.reset(asking)
         speaker = _speaker(self._session, decision)
         if self.point is None and self.start is None and speaker is not None:
             self.point = Point(calls=tuple(self._calls), kind=decision.finding_kind, monitor=speaker)
@@ -147,12 +169,28 @@ class Run:
             messages = placed(messages, decision.standing_rules, "system")
         choices = self.environment.choices() if isinstance(self.environment, Limited) else {}
         return Query(
-            messages=placed(messages, text, self.arm.place),
+            messages=placed(messages, text, "message" if self._looks(decision) else self.arm.place),
             tools=self.environment.tools,
             lane=lane,
             seed=self._seed(),
             choices=choices,
+            strong=decision.route == ESCALATE,
         )
+
+    def _advised(self, backend: Backend, lane: int, request: AdviceRequest) -> Advice | None:
+        """Ask the stronger model, or the agent's own, what to try next; it counts as read and written by the run."""
+        messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": question(request)}]
+        asked = Query(messages=messages, tools=(), lane=lane, seed=self._seed(), strong=True)
+        (reply,) = backend.complete([asked])
+        self._count(reply)
+        return advice_in(reply.text, reply.prompt + reply.completion)
+
+    def _looks(self, decision: StepDecision) -> bool:
+        return decision.step == self._session.trace.state.second_look
+
+    @property
+    def _given(self) -> StepInput:
+        return StepInput(completed=self._completed, default_model=self.setting.model)
 
     @property
     def _waits(self) -> bool:
@@ -166,18 +204,18 @@ class Run:
         return crc32(repr(at).encode())
 
     def _text(self, decision: StepDecision) -> str:
-        if not decision.injections:
-            return ""
-        rules_only = all(item.source == RULES for item in decision.injections)
-        if not (self.arm.steers or rules_only) or self.phase == "shadow" or self._waits:
+        looks = self._looks(decision)
+        shown = [item for item in decision.injections if self.arm.steers or looks or item.source in ALWAYS]
+        if not shown or self.phase == "shadow" or self._waits:
             return ""
         if self.arm.most is not None and len(self._told) >= self.arm.most:
             return ""
-        text = decision.guidance if rules_only else self.arm.text(self._moment(decision))
+        as_it_is = looks or all(item.source in ALWAYS for item in shown)
+        text = guidance(shown) if as_it_is else self.arm.text(self._moment(decision))
         if text:
-            speaker = _speaker(self._session, decision)
+            speaker = None if as_it_is else _speaker(self._session, decision)
             kind = decision.finding_kind if speaker is not None else None
-            sources = tuple([item.source for item in decision.injections])
+            sources = (LOOK,) if looks else tuple([item.source for item in shown])
             told = Told(step=len(self._calls), text=text, monitor=speaker, kind=kind, sources=sources)
             self._told.append(told)
         return text
@@ -190,10 +228,8 @@ class Run:
     def take(self, reply: Reply) -> None:
         """Make the reply's call, and remember what came back."""
         assert self._decision is not None
-        counts = self._counts
-        counts.prompt += reply.prompt
-        counts.completion += reply.completion
-        counts.cached = None if counts.cached is None or reply.cached is None else counts.cached + reply.cached
+        self._count(reply)
+        self._strong += self._decision.route == ESCALATE
         if reply.call is None or not reply.call.name:
             self._session.end_step(self._decision, StepOutcome(model=self.setting.model, text=reply.text))
             self._answered(reply.text)
@@ -209,6 +245,12 @@ class Run:
         self.over = self._ended or exhausted
         if self.over:
             self._finish()
+
+    def _count(self, reply: Reply) -> None:
+        counts = self._counts
+        counts.prompt += reply.prompt
+        counts.completion += reply.completion
+        counts.cached = None if counts.cached is None or reply.cached is None else counts.cached + reply.cached
 
     def fail(self, error: Exception) -> None:
         """End the run with an error. Its row is kept, and the run is made again another time."""
@@ -242,24 +284,11 @@ class Run:
         self._calls.append(made)
 
     def _look_again(self) -> bool:
-        """Take the agent's own end back, once, if its last step leaves a doubt; the next request tells the doubt."""
-        if not self.arm.second_look or self._looked or not isinstance(self.environment, Reopening):
+        """Take the agent's own end back, once, if it gets a second look; the next request has the text."""
+        if not isinstance(self.environment, Reopening) or self._session.second_look(self._given) is None:
             return False
-        text = "\n".join(self._doubts())
-        if not text:
-            return False
-        self._looked = True
         self.environment.reopen()
-        self._messages.append({"role": "user", "content": text})
-        self._told.append(Told(step=len(self._calls), text=text, sources=("second look",)))
         return True
-
-    def _doubts(self) -> list[str]:
-        """Return the doubts if the run ended here, from a copy of the session: this one goes on."""
-        ending = self._new_session(self._session.trace.snapshot())
-        ending.finish("success", completed=self._completed)
-        doubts = ending.final.doubts if ending.final else ()
-        return [doubt.text for doubt in doubts if doubt.monitor in SECOND_LOOK]
 
     def _finish(self) -> None:
         self._session.finish("success" if self.environment.success() else "failure", completed=self._completed)
@@ -287,6 +316,7 @@ class Run:
             completion=counts.completion,
             told=tuple(self._told),
             calls=tuple(self._calls),
+            strong=self._strong,
             error=self._error,
         )
 

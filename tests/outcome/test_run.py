@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from _outcome.arms import ARMS
-from _outcome.backend import Query, Reply
+from _outcome.backend import Query, Reply, WithStronger
 from _outcome.environment import Call, Environment, tool
+from _outcome.play import play
 from _outcome.policies import RandomBackend
 from _outcome.rows import Made, Row
 from _outcome.run import NO_CALL, NotRepeatable, Point, Run
@@ -18,10 +19,12 @@ from _outcome.tasks.claim import Claim
 from _outcome.tasks.house import House
 
 from reasonblocks.render import FRAME
-from tests.outcome.played import Cells, counted, go, played, run, setting, to_and_fro, turns
+from tests.outcome.played import Cells, Scripted, counted, go, played, run, setting, to_and_fro, turns
 
 STEERED = [
-    name for name, arm in ARMS.items() if arm.steers and not arm.wait and name not in ("untried-only", "only-call")
+    name
+    for name, arm in ARMS.items()
+    if arm.steers and not arm.wait and arm.patience is None and name not in ("untried-only", "only-call", "advisor")
 ]
 
 
@@ -153,7 +156,7 @@ def test_every_steering_arm_speaks_at_the_point(arm: str) -> None:
     assert (told.step, told.monitor) == (len(point_of(one).calls), point_of(one).monitor)
 
 
-@pytest.mark.parametrize("arm", ["off", "second-look", "rules", "all-rules"])
+@pytest.mark.parametrize("arm", ["off", "look-unchecked", "rules", "all-rules"])
 def test_an_arm_that_does_not_steer_sends_in_a_branch_what_off_sends(arm: str) -> None:
     one = run()
     whole = played(one, to_and_fro)
@@ -242,25 +245,25 @@ def ended(arm: str, *calls: Call, factory: Callable[[], Environment] = Checked) 
 
 
 def test_a_claim_after_failing_tests_is_taken_back_once() -> None:
-    one, queries = ended("second-look", TEST, FINISH)
+    one, queries = ended("look-doubt", TEST, FINISH)
     row = one.row()
     (told,) = row.told
-    assert told.text.startswith("The newest check, 1 step before this answer, failed, and no change was seen after it.")
+    assert "The newest check, 1 step before this answer, failed, and no change was seen after it." in told.text
     assert (told.step, told.sources) == (2, ("second look",))
     assert queries[2].messages[-1] == {"role": "user", "content": told.text}
     assert (row.steps, row.ended, row.won) == (3, True, False)
 
 
 def test_a_task_that_is_ended_on_failing_checks_is_taken_back() -> None:
-    one = Run(setting(Claim), ARMS["second-look"], 0, "whole")
+    one = Run(setting(Claim), ARMS["look-doubt"], 0, "whole")
     calls = iter([Call("run_checks", {}), Call("finish", {"report": "Everything works."})])
     played(one, lambda query: Reply(call=next(calls, None)))
     (told,) = one.row().told
-    assert told.text.startswith("The newest check, 1 step before this answer, failed, and no change was seen after it.")
+    assert "The newest check, 1 step before this answer, failed, and no change was seen after it." in told.text
 
 
 def test_an_end_without_a_doubt_stays() -> None:
-    one = run("second-look", phase="whole", factory=Checked)
+    one = run("look-doubt", phase="whole", factory=Checked)
     calls = iter([Call("finish", {"report": "It is done."})])
     played(one, lambda query: Reply(text="It is done.", call=next(calls)))
     assert (one.row().told, one.row().steps, one.row().ended) == ((), 1, True)
@@ -275,7 +278,7 @@ def test_a_solved_task_without_a_doubt_stays_solved() -> None:
         assert call is not None
         calls.append(call)
         environment.call(call.name, call.arguments)
-    one, _ = ended("second-look", *calls, factory=Claim)
+    one, _ = ended("look-unchecked", *calls, factory=Claim)
     assert (one.row().told, one.row().won, one.row().steps) == ((), True, len(calls))
 
 
@@ -284,13 +287,64 @@ def test_an_end_at_the_last_step_is_not_taken_back() -> None:
         max_steps = 2
         reopened = 0
 
-    one, _ = ended("second-look", TEST, factory=Short)
+    one, _ = ended("look-doubt", TEST, factory=Short)
     assert (one.row().told, one.row().ended, one.row().steps, Short.reopened) == ((), True, 2, 0)
 
 
 def test_other_arms_take_nothing_back() -> None:
     one, _ = ended("shipped", TEST)
     assert (one.row().told, one.row().steps) == ((), 2)
+
+
+def test_every_end_may_be_taken_back_once() -> None:
+    one = run("look-always", phase="whole", factory=Checked)
+    played(one, lambda query: Reply(call=Call("finish", {"report": "It is done."})))
+    (told,) = one.row().told
+    assert 'The task: "' in told.text
+    assert (told.step, one.row().steps) == (1, 2)
+
+
+# --- a budget, a stronger model, an advisor
+
+
+@pytest.mark.parametrize(("arm", "count"), [("budget", 2), ("budget-every-call", Cells.max_steps)])
+def test_a_budget_tells_the_steps_that_a_task_has(arm: str, count: int) -> None:
+    one = run(arm, phase="whole")
+    queries = played(one, to_and_fro)
+    lines = [text for text in one.row().told if text.sources == ("BudgetInjection",)]
+    assert len(queries) == Cells.max_steps
+    assert len(lines) >= count
+    assert f"of {Cells.max_steps} calls" in lines[0].text
+    assert lines[-1].step == Cells.max_steps - 1
+    assert {text.monitor for text in lines} == {None}
+    assert not any("repeat" in text.text for text in one.row().told)
+
+
+def test_an_escalated_call_asks_the_stronger_model() -> None:
+    own, strong = Scripted(to_and_fro, lanes=1, in_rounds=False), Scripted(to_and_fro, lanes=1, in_rounds=False)
+    one = run("escalate", phase="whole")
+    done: list[Row] = []
+    play([iter([one])], WithStronger(own, strong), lambda finished: done.append(finished.row()))
+    (row,) = done
+    assert row.told == ()
+    assert (len(strong.asked), len(own.asked)) == (row.strong, row.steps - row.strong)
+    assert row.strong in (4, 8)
+
+
+def test_an_advisor_is_a_model_that_sees_no_tools_and_counts() -> None:
+    def policy(query: Query) -> Reply:
+        return to_and_fro(query) if query.tools else Reply(text="Go to cell 3.", prompt=100, completion=5)
+
+    backend = Scripted(policy, lanes=1, in_rounds=False)
+    one = run("advisor", phase="whole")
+    done: list[Row] = []
+    play([iter([one])], backend, lambda finished: done.append(finished.row()))
+    (row,) = done
+    told = [text for text in row.told if "Another model, asked for advice, says: Go to cell 3." in text.text]
+    asked = [query for query in backend.asked if not query.tools]
+    assert 0 < len(told) == len(asked)
+    assert row.prompt >= 100 * len(asked)
+    assert all(query.strong for query in asked)
 
 
 # --- turns and rows

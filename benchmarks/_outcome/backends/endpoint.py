@@ -165,7 +165,7 @@ class EndpointBackend:
             if _has_message(response):
                 self._remember(conceded)
                 reply = _reply(response.json())
-                if reply.call is None and body["tool_choice"] == "required":
+                if reply.call is None and body.get("tool_choice") == "required":
                     self._say_once(FORCES_NOTHING, "accepts tool_choice and forces no call: turns without a call occur")
                 return reply
             if (more := self._further(response, body, conceded, unnamed)) is None:
@@ -176,8 +176,7 @@ class EndpointBackend:
         body: Json = {
             "model": self._model,
             "messages": list(query.messages),
-            "tools": list(query.tools),
-            "tool_choice": self._tool_choice,
+            **({"tools": list(query.tools), "tool_choice": self._tool_choice} if query.tools else {}),
             "seed": query.seed % SEED_LIMIT,
             **self._settings,
         }

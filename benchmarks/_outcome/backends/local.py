@@ -110,11 +110,11 @@ class LocalBackend:
 
     def _sent(self, query: Query, messages: Sequence[Message]) -> httpx.Response:
         body = {
-            "messages": as_text(messages, query.tools),
+            "messages": as_text(messages, query.tools) if query.tools else messages,
             "max_tokens": CALL_TOKENS,
             "temperature": self._temperature,
             "seed": query.seed,
-            "grammar": grammar(query.tools, query.choices if self._guided else {}),
+            **({"grammar": grammar(query.tools, query.choices if self._guided else {})} if query.tools else {}),
             "cache_prompt": True,
             "id_slot": query.lane,
         }
