@@ -119,7 +119,8 @@ def test_the_third_search_in_vain_is_dead_and_the_next_hit_ends_the_row(output: 
 
 SILENT = (
     "tsc --noEmit", "go vet ./...", "mypy src", "ruff check .", "flake8", "eslint src", "cargo check", "bash -n run.sh",
-    "python -m py_compile a.py", "terraform validate",
+    "python -m py_compile a.py", "terraform validate", "bin/test -C sympy", "PYTHONWARNINGS='ignore' bin/test sympy",
+    "node_modules/.bin/tsc --noEmit", "/usr/bin/make",
 )  # fmt: skip
 
 
@@ -137,6 +138,11 @@ def test_a_silent_check_after_each_change_is_work(command: str) -> None:
     for number in range(5):
         steps += [bash(f"sed -i s/a{number}/b/ a.py", ""), bash(command, "")]
     assert letters(*steps) == "." * 10
+
+
+@pytest.mark.parametrize("command", ["/bin/ls src", "/usr/bin/grep -rn x src", "tools/show src"])
+def test_a_program_by_its_path_is_what_its_name_says_and_no_check(command: str) -> None:
+    assert after(bash("sed -i s/a/b/ a.py", ""), bash(command, "No issues found with this label.")).check is None
 
 
 RED = "...\n* FAILED tests/test_units.py\n```\nTraceback (most recent call last):\nAssertionError\n1 failed, 3 passed"

@@ -51,6 +51,22 @@ def test_a_check_that_was_claimed_and_never_ran_is_doubted(answer: str) -> None:
     assert doubts([ran, tested, Step(thought=answer)]) == {}
 
 
+def test_a_claim_is_not_doubted_of_an_agent_whose_editor_runs_the_tests() -> None:
+    edits = act("edit_file", f"The file was updated.\n\nRunning 4 tests\n{GREEN}", path="a.py", old="a", new="b")
+    assert doubts([edits, Step(thought="I ran the tests: 4 passed.")]) == {}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm a.py", "cd src && rm a.py", "rm a.py b.py\nrm -rf tmp", "rm a.py; rmdir tmp", "rm -f a.py && rm b.py\n"],
+)
+def test_taking_files_away_needs_no_check(command: str) -> None:
+    tested = act("bash", GREEN, command="pytest -q")
+    assert doubts([edit(), tested, act("bash", "", command=command), DONE]) == {}
+    patched = act("bash", "", command=f"{command}\nsed -i s/a/b/ parser.py")
+    assert [*doubts([edit(), tested, patched, DONE])] == ["verification_skip"]
+
+
 def test_a_claim_is_not_doubted_where_calls_are_not_seen() -> None:
     claim = Step(thought="I ran the tests: 14 passed.")
     resumed = requests([act("bash", "a.py", command="python show.py"), claim])[-1]

@@ -135,7 +135,8 @@ _TEST_FILE = re.compile(
     r"(?:^|/)(?:runtests?|run_tests?|test|tests|check|verify|validate|reproduce|repro|build|configure|gradlew|mvnw)\w*(?:\.\w+)?$|(?:_tests?|\.test"
     r"|\.spec)\.\w+$"
 )
-_SCRIPT = re.compile(r"^\.{0,2}/|\.(?:sh|py|rb|pl|js|mjs|ts)$")
+_SCRIPT = re.compile(r"/|\.(?:sh|py|rb|pl|js|mjs|ts)$")
+"""A program that is a file of the workspace: by its folder or its ending."""
 _PREFIXES = frozenset("sudo env time nohup xargs exec command then do else ! if while stdbuf nice".split())
 _SPLITS = re.compile(r"&&|\|\||[;|&\n(){}]")
 _SENDS = re.compile(
@@ -330,9 +331,11 @@ def _of_part(words: list[str]) -> str:
         return CHANGE
     if name in ("node", "bash", "sh") and rest[:1] in (["--check"], ["--test"], ["-n"]):
         return CHECK
+    if name in _PROGRAMS:
+        return _PROGRAMS[name]
     if _SCRIPT.search(path):
         return CHECK if _TEST_FILE.search(path) else RUN
-    return _PROGRAMS.get(name, "")
+    return ""
 
 
 def _of_python(rest: list[str]) -> str:

@@ -59,7 +59,8 @@ UNIQUE_ID = 8
 _FILE_ARGUMENTS = frozenset("path file filepath filename notebookpath targetfile".split())
 _RECORDS = re.compile(r"\s*(?:cd\s[^&;\n]{1,200}(?:&&|;)\s*)?git (?:add|commit|push|tag|diff|format-patch)\b")
 """Commands that write down what the files are, and do not change them."""
-_TIDIES = re.compile(r"\s*(?:cd\s[^&;\n]{1,200}(?:&&|;)\s*)?(?:rm|rmdir)\s[^&;|\n]*\Z")
+_TIDIES = re.compile(r"(?:\s*(?:cd|rm|rmdir)\s[^&;|\n]*(?:&&|;|\n|\Z))+\s*\Z")
+"""Commands that only take files away."""
 _FILE_VERBS = frozenset("edit write replace insert patch overwrite".split())
 _PROGRAM = re.compile(r"(?:/\S{1,60}/)?([\w.+-]{1,40}): (?=[^:]+: )")
 """The program that a complaint of a shell begins with."""
@@ -123,6 +124,7 @@ def observe(step: Step, account: Account, index: int, tool_roles: Mapping[str, s
     return replace(
         after,
         steps=account.steps + 1,
+        tested=account.tested or any(call.reading.tested for call in calls),
         letters=(account.letters + (shown or "."))[-LETTERS_KEPT:],
         actions=(*account.actions, *[call.action(index) for call in calls])[-ACTIONS_KEPT:],
         ids=_ids(step, after, index) if did.letter == "A" else after.ids,

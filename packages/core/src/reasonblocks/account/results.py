@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..types import JSON, ToolResult
 from ..util.text import EDGE
 from .calls import Kind
+from .message import message_line
 
 WRAPPED = 2 * EDGE
 """Characters of the longest result that is read as JSON."""
@@ -60,6 +61,8 @@ class Reading(NamedTuple):
     """Nothing was found, or nothing came back."""
     checked: bool = False
     """It has the form of a test, build, type or lint run's result."""
+    tested: bool = False
+    """A runner's totals are in it, such as those that an editor adds to its own answer."""
 
 
 def read_result(result: ToolResult, *, kind: Kind) -> Reading:
@@ -72,7 +75,8 @@ def read_result(result: ToolResult, *, kind: Kind) -> Reading:
         text = _AT_START.sub("", text, count=1)
     tail, looks = text[-TAIL:], kind.looks
     edits = kind.changes and not kind.shell  # an editor may add the result of tests to its own
-    red = not (looks or edits) and _has(_RED, tail, _RED_MARKS)
+    totals = not looks and _has(_RED, tail, _RED_MARKS)
+    red = totals and not edits
     green = not looks and not red and _has(_GREEN, tail, _GREEN_MARKS)
     failed = result.is_error is True or coded is True or red
     made = edits and _MADE.search(text[:REFUSAL_HEAD].lower()) is not None
@@ -84,7 +88,7 @@ def read_result(result: ToolResult, *, kind: Kind) -> Reading:
     failed = failed and not nothing
     waiting = not (failed or nothing or red or green) and says_unfinished(text)
     checked = kind.checks or ((red or green) and not kind.changes and not _USAGE.search(text[-TAIL:]))
-    return Reading(text, failed, waiting, nothing, checked)
+    return Reading(text, failed, waiting, nothing, checked, totals or green)
 
 
 def _unwrapped(text: str) -> tuple[str, bool | None]:
@@ -298,8 +302,8 @@ _RED = re.compile(
 )
 _GREEN = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:passed|passing)\b|^OK(?: \(.*\))?$|^(?:ok|PASS)[ \t]+\S|\bNo (?:issues|errors"
-    r"|problems) found\b|^All (?:checks|tests) passed|^test result: ok|\bBUILD SUCCESS|^Success: no issues found"
-    r"|\b0 (?:errors|failures|problems)\b|\b[1-9]\d* examples?, 0 failures",
+    r"|problems) found(?=\W*$| in )|^All (?:checks|tests) passed|^test result: ok|\bBUILD SUCCESS"
+    r"|^Success: no issues found|\b0 (?:errors|failures|problems)\b|\b[1-9]\d* examples?, 0 failures",
     re.MULTILINE,
 )
 _USAGE = re.compile(r"^usage: ", re.MULTILINE | re.IGNORECASE)
@@ -314,14 +318,14 @@ def _has(pattern: re.Pattern[str], text: str, marks: Sequence[str]) -> bool:
     return any(pattern.search(line) for line in text.split("\n") if any(mark in line for mark in marks))
 
 
-def ending_line(text: str) -> str:
-    """Return the line of a check's result that says how it ended: a runner's last total, else the last one with a word.
+def ending_line(reading: Reading) -> str:
+    """Return the line of a check's result that says how it ended: a runner's last total, else why it failed.
 
-    "" if there is none.
+    "" if no line says it.
     """
-    lines = [line.strip() for line in text[-TAIL:].split("\n") if any(map(str.isalnum, line))]
-    totals = [line for line in lines if _RED.search(line) or _GREEN.search(line)]
-    return (totals or lines or [""])[-1]
+    wanted = _RED if reading.failed else _GREEN
+    totals = [line.strip() for line in reading.text[-TAIL:].split("\n") if wanted.search(line)]
+    return totals[-1] if totals else message_line(reading.text) if reading.failed else ""
 
 
 # ---- nothing ----

@@ -35,10 +35,10 @@ def doubts_of(step: Step, index: int, account: Account, patience: Patience) -> I
         return
     check, seen = account.check, account.steps == index + 1
     if check is not None and check.failed and not check.since:
-        ago = _steps(index - check.step, "before this answer")
+        ago = steps_ago(index - check.step, "before this answer")
         text = f"The newest check, {ago}, failed, and no change was seen after it."
         yield "red", Doubt(monitor="claim_contradiction", text=text)
-    elif check is None and seen and _RAN.search(said):
+    elif check is None and seen and not account.tested and _RAN.search(said):
         none = "no call of this run was recognised as a test, build, type or lint check"
         text = f"The answer says that a check was run, but {none}."
         yield "claim", Doubt(monitor="claim_contradiction", text=text)
@@ -60,5 +60,6 @@ def _values(given: object) -> list[str]:
     return [value for value in given.values() if isinstance(value, str)] if isinstance(given, dict) else []
 
 
-def _steps(count: int, after: str) -> str:
+def steps_ago(count: int, after: str) -> str:
+    """Return how many steps something is ago."""
     return f"{count} step{'s' * (count != 1)} {after}" if count else "in this step"

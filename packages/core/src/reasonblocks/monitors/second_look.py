@@ -14,6 +14,7 @@ from ..account.results import ending_line, read_result
 from ..types import Account, Doubt, Step, ToolCall, ToolResult
 from ..types.account import Did, Work
 from ..types.steering import SecondLook
+from .claims import steps_ago
 from .excerpts import call_line, literal, one_line, quoted
 from .roles import trust_of
 
@@ -43,7 +44,7 @@ def _after_call(work: Work, call: ToolCall, result: ToolResult, tool_roles: Mapp
     if made and (not kind.shell or edits_files(call.name, call.arguments, kind)):
         work = replace(work, changes=(*work.changes, call_line([call]))[-CHANGES:], changed=work.changed + 1)
     if reading.checked and not kind.looks:
-        line = ending_line(reading.text) if trust_of(call, tool_roles) == "full" else ""
+        line = ending_line(reading) if trust_of(call, tool_roles) == "full" else ""
         work = Work(check=call_line([call]), ended=quoted(line) if line else "")
     return work
 
@@ -85,5 +86,5 @@ def _check(work: Work, doubt: Doubt | None, account: Account, step: int) -> str:
     says = f"; its result says {work.ended}" if work.ended else ""
     if doubt is not None:
         return f"{doubt.text} That check was {work.check}{says}."
-    ago = step - account.check.step
-    return f"The newest check, {ago} step{'s' * (ago != 1)} before this answer, was {work.check}{says}."
+    ago = steps_ago(step - account.check.step, "before this answer")
+    return f"The newest check, {ago}, was {work.check}{says}."

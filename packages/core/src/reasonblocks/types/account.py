@@ -96,6 +96,7 @@ class Account:
     `mark` is the step of the newest change, or that a new message of the user came before: what came earlier is another
     situation. `letters` has one character for each of the newest steps, the newest last: that of a dead step, or ".";
     in lower case if the step only looked at something. `edits` counts the changes of files since the newest check.
+    `tested` is True once a result had a runner's totals in it.
     """
 
     steps: int = 0
@@ -105,6 +106,7 @@ class Account:
     actions: tuple[Action, ...] = ()
     changes: tuple[int, ...] = ()
     edits: int = 0
+    tested: bool = False
     vain: tuple[tuple[int, int], ...] = ()
     items: str = ""
     ids: tuple[tuple[int, ...], ...] = ()
