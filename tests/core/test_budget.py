@@ -119,6 +119,60 @@ def test_a_limit_that_is_extended_was_not_called_the_last(
     assert extended <= (not all(dead) and calls - max(land_at, 1) >= 8)
 
 
+@quick
+@given(st.lists(st.integers(0, 25), max_size=30), st.sampled_from([None, AdapterCaps(stop=False)]))
+def test_each_sentence_about_a_frameworks_limit_is_true(spared: list[int], caps: AdapterCaps | None) -> None:
+    """The framework leaves as many calls as its adapter says, or fewer: `spared` is how far an adapter is off."""
+    session = client(budget="auto").session(caps=caps)
+    most = 40
+    for number in range(40):
+        most = min(most - 1, 30 - number + sum(spared[number:]))
+        done = completed(number - 1, dead=False) if number else None
+        decision = session.begin_step(StepInput(key=str(number), completed=done, calls_left=most))
+        said = [told.text for told in decision.injections]
+        assert (LAST in said) is (most == 1)
+        for found in filter(None, (re.search(r"[Aa]t most (\d+) calls are left", line) for line in said)):
+            assert int(found[1]) == most >= 30 - number
+        assert decision.stop is None
+        session.end_step(decision, StepOutcome(tool_calls=completed(number, dead=False).tool_calls))
+
+
+def framework(limit: int, **options: Any) -> list[str]:
+    """The lines before the calls of a run whose framework ends it after so many."""
+    session, lines = client(**options).session(), []
+    for number in range(limit + 1):
+        done = completed(number - 1, dead=False) if number else None
+        decision = session.begin_step(StepInput(key=str(number), completed=done, calls_left=limit - number))
+        lines += [[told.text for told in decision.injections if told.source == "BudgetInjection"]]
+        session.end_step(decision, StepOutcome(tool_calls=completed(number, dead=False).tool_calls))
+    assert session.outcome is None
+    return [line[0] if line else "" for line in lines]
+
+
+def test_a_frameworks_limit_is_told_and_not_enforced() -> None:
+    assert {number: line for number, line in enumerate(framework(20, budget="auto")) if line} == {
+        10: "Budget: at most 10 calls are left.",
+        15: "Budget: at most 5 calls are left.",
+        17: f"At most 3 calls are left, this one included. {DELIVER}",
+        19: LAST,
+    }
+
+
+def test_a_frameworks_limit_is_not_told_beside_a_budget_of_ones_own() -> None:
+    assert framework(5) == [""] * 6
+    assert framework(5, budget=Budget(calls=500)) == [""] * 6
+
+
+def test_a_limit_that_no_framework_has_is_not_told() -> None:
+    session = client(budget="auto").session()
+    assert [decision.injections for decision in run(session, 9)] == [()] * 9
+
+
+def test_a_run_can_be_told_of_its_frameworks_limit_in_place_of_the_clients_budget() -> None:
+    session = client(budget=Budget(calls=1)).session(budget="auto")
+    assert len(run(session, 4)) == 4
+
+
 def test_marks_and_the_end_are_each_told_once() -> None:
     played = play(Budget(calls=20), [1], [False])
     assert {number: line for number, line in enumerate(played.lines) if line} == {

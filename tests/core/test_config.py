@@ -82,7 +82,7 @@ WRONG: list[tuple[str, Any]] = [
         for value in ("small", 5, {"INIT": "m"}, {"END": "m"}, {"fast": "m"}, {"SLOW": ""}, {"SLOW": None})
     ],
     *[("token_budget", value) for value in (0, -1, 1.5, "1000", True)],
-    *[("budget", value) for value in (40, "auto", {"calls": 4}, Budget())],
+    *[("budget", value) for value in (40, "automatic", {"calls": 4}, Budget())],
     *[("budget", budget(calls=value)) for value in (0, -1, 2.5, math.nan, "4", 2**63, True)],
     *[("budget", budget(tokens=value)) for value in (0, -1, 2.5, math.nan, True)],
     *[("budget", budget(calls=4, tell_at=value)) for value in (0.5, (0,), (1,), (math.nan,), ("half",), (0.5,) * 17)],

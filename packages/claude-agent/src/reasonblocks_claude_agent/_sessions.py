@@ -37,8 +37,10 @@ class AgentRun(HeldRun):
         own_model: str,
         agent_name: str | None = None,
         delivery: Delivery | None = None,
+        max_turns: int | None = None,
     ) -> None:
         super().__init__(session)
+        self._max_turns = max_turns
         self.own_model = own_model
         self.asked_model = own_model
         self._stream = stream
@@ -77,9 +79,9 @@ class AgentRun(HeldRun):
         return None if self.unanswered is None else self.judged
 
     @property
-    def turn_calls(self) -> int:
-        """The number of decided requests of this turn."""
-        return self.calls - self._turn_began_at
+    def calls_left(self) -> int | None:
+        """The requests that the CLI still allows in this turn; None without a limit."""
+        return None if self._max_turns is None else self._max_turns - (self.calls - self._turn_began_at)
 
     async def begin_turn(self, completed: Step | None, said: str = "") -> StepDecision | None:
         """Decide the first request of a turn; return None after a fault. `said` is the user's text in it."""
@@ -116,6 +118,7 @@ class AgentRun(HeldRun):
             completed=completed,
             default_model=self.own_model,
             agent_name=self._agent_name,
+            calls_left=self.calls_left,
         )
 
     def _decided(self, decision: StepDecision, completed: Step | None, said: str = "") -> None:
@@ -176,6 +179,7 @@ class SessionRuns:
         caps: AdapterCaps,
         delivery: Delivery,
         snapshots: Snapshots | None,
+        max_turns: int | None,
     ) -> None:
         self.all: Runs[AgentRun] = Runs(options.run_id)
         self.children: Runs[AgentRun] = Runs()
@@ -183,6 +187,7 @@ class SessionRuns:
         self._options = options
         self._caps = caps
         self._delivery = delivery
+        self._max_turns = max_turns
         self._snapshots = snapshots if snapshots is not None else kept_by(rb)
         self.connected(model)
 
@@ -301,7 +306,8 @@ class SessionRuns:
             snapshot=kept["snapshot"] if kept else None,
             session_id=self._session_id,
         )
-        run = AgentRun(session, self.stream, self.own_model or "", self._options.agent_name, self._delivery)
+        name, most = self._options.agent_name, self._max_turns
+        run = AgentRun(session, self.stream, self.own_model or "", name, self._delivery, max_turns=most)
         if kept and kept.get("step"):
             run.judged = step_kept(kept["step"])
         return self.all.add(run)

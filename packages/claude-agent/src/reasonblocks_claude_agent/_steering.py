@@ -48,9 +48,14 @@ class Steering(SteeringHandle[AgentRun]):
         self._set_model = set_model
         self._model = options.model
         """The model that the CLI uses now."""
-        self._max_turns = options.max_turns
         self._session = SessionRuns(
-            rb, run_options, model=options.model, caps=caps, delivery=self._delivery, snapshots=snapshots
+            rb,
+            run_options,
+            model=options.model,
+            caps=caps,
+            delivery=self._delivery,
+            snapshots=snapshots,
+            max_turns=options.max_turns,
         )
         self._runs = self._session.all
         self.options = options if rb.disabled else replace(options, hooks=merged(rb, options, self.callbacks))
@@ -158,7 +163,7 @@ class Steering(SteeringHandle[AgentRun]):
 
     def _may_look(self, run: AgentRun) -> bool:
         """Return True if the run may have a second look: its work is done, and the CLI allows another request."""
-        has_room = self._max_turns is None or run.turn_calls < self._max_turns
+        has_room = run.calls_left is None or run.calls_left > 0
         return run.session.wants_second_look and has_room and not self._session.waits(run)
 
     async def _subagent_started(self, given: Input) -> HookOutput:

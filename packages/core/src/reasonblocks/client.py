@@ -66,7 +66,8 @@ class ReasonBlocks:
     Control: with `mode="observe"`, everything is computed and recorded, but nothing is injected. Each text is passed to
     `on_injection(injection, run)`, which returns another text, the unchanged injection, or None to drop it. `stop_when`
     ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `budget` ends it when
-    its calls or tokens are used up, and tells the agent before what is left. `escalate` gives a stuck run a stronger
+    its calls or tokens are used up, and tells the agent before what is left; "auto" only tells what the framework's own
+    limits leave. `escalate` gives a stuck run a stronger
     model, or more effort, for a few calls. `second_look` gives an agent that ends by
     itself one more call, with facts: "doubt" (or True) if its newest check failed or its answer claims a check that
     never ran, "unchecked" also if it changed something after its newest check, and "always" in each run. `mailbox`
@@ -235,6 +236,12 @@ class ReasonBlocks:
     def second_look(self) -> bool:
         """True if runs may get a second look."""
         return self._config.settings.second_look is not None
+
+    def tells_framework_limits(self, options: RunOptions) -> bool:
+        """Return True if runs with these options are told what their framework's limits leave (`budget="auto"`)."""
+        from .types.steering import AUTO
+
+        return (self._config.settings.budget if options.budget is None else options.budget) in ("auto", AUTO)
 
     @property
     def step_deadline_seconds(self) -> float:

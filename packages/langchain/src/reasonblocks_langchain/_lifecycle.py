@@ -20,7 +20,7 @@ from reasonblocks.exceptions import ConfigError, StaleKey
 from reasonblocks.types import StepDecision, StepInput, StepOutcome
 
 from ._channel import CHANNEL, START, About, Carried, with_new_id
-from ._control import answer_to, can_wait, has_room, question, stopped_by, superstep
+from ._control import answer_to, calls_left, can_wait, has_room, question, stopped_by, superstep
 from ._convert import is_models_own_end, last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
 from ._request import Overrides, breakpoints, has_tail, marks_system, steer, without_foreign_thinking
@@ -103,7 +103,7 @@ class Lifecycle:
         self._options = options
         self.name = "-".join(("SteeringMiddleware", *_words(options.agent_name)))
         self.runs = ScopedRuns(options.run_id)
-        self.looks = rb.second_look
+        self.counts_supersteps = rb.second_look or rb.tells_framework_limits(options)
         self._interrupt_when = interrupt_when
         self._sessions = Sessions(rb, options, self.runs, interrupt_when)
         self._routed = RoutedModels(chat_model)
@@ -165,6 +165,7 @@ class Lifecycle:
             run, session = yield from self._sessions.run(carried, goes_on=True)
             WATCH.attach(config, run)
             if not _waits(given := self._following(state, carried, session)):
+                given = replace(given, calls_left=calls_left(state, carried, config))
                 decision = yield from _begun(session, given)
                 supersteps = [*carried.get("supersteps", [])[-1:], superstep(config)]
                 now: Carried = {**carried, "supersteps": supersteps}

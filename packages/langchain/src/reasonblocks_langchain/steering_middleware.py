@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from reasonblocks.adapters import SteeringHandle, adrive, drive, prepare_snapshots
 
-from ._channel import CHANNEL, Carried, LookingState, SteeringState
+from ._channel import CHANNEL, Carried, CountingState, SteeringState
 from ._control import stop_message
 from ._failures import WATCH
 from ._lifecycle import Decided, Lifecycle
@@ -53,8 +53,8 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[Any, Any, Any]):
         super().__init__()
         prepare_snapshots()  # here, because the first step may be on an event loop
         self.tools = []
-        if lifecycle.looks:  # only then: LangGraph warns of the key where a middleware returns the whole state
-            self.state_schema = LookingState
+        if lifecycle.counts_supersteps:  # LangGraph warns of the key where a middleware returns the whole state
+            self.state_schema = CountingState
         self._lifecycle = lifecycle
         self._runs = lifecycle.runs
 

@@ -52,7 +52,7 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
     decision = replace(blank(state, settings, key_of(given), skipped=skipped), retrieved=lessons.retrieved)
     told, dropped = yield from review_injections(lessons.injections, state, decision, settings)
     note = yield from next_note(state, settings)
-    state, line = tell_budget(record_tiers(state, lessons), settings)
+    state, line = tell_budget(record_tiers(state, lessons), settings, given.calls_left)
     return finish_decision(state, given, decision, settings, told, lessons.warnings, dropped, note, line)
 
 
@@ -90,7 +90,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     injections = (*((speech.injection,) if speech.injection else ()), *told)
     warnings, dropped = speech.warnings + lessons.warnings, speech.dropped + dropped
     note = yield from next_note(after_retrieval, settings)
-    after_line, line = tell_budget(after_retrieval, settings)
+    after_line, line = tell_budget(after_retrieval, settings, given.calls_left)
     return finish_decision(after_line, given, decision, settings, injections, warnings, dropped, note, line)
 
 

@@ -1,7 +1,8 @@
 """Tells the agent what is left of its budget, and ends the run when that is used up.
 
 A limit ends the run exactly, so that what the agent was told is true. Calls are the steps of the run: the retries of
-one call are one, and auxiliary calls are none. Tokens are those that the framework has reported.
+one call are one, and auxiliary calls are none. Tokens are those that the framework has reported. The budget "auto" has
+the calls that the framework's own limits leave at most, and the framework ends the run.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..types import Budget, Injection, Settings, TraceState
+from ..types.steering import AUTO
 
 REASON = "budget"
 """The reason for which a run ends whose budget is used up."""
@@ -25,6 +27,7 @@ class _Left:
     unit: str
     left: int
     limit: int
+    of_framework: bool = False
 
     @property
     def share(self) -> float:
@@ -32,7 +35,8 @@ class _Left:
 
     @property
     def line(self) -> str:
-        return f"Budget: {self.left:,} of {self.limit:,} {self.unit} {'is' if self.left == 1 else 'are'} left."
+        amount = f"at most {self.left:,}" if self.of_framework else f"{self.left:,} of {self.limit:,}"
+        return f"Budget: {amount} {self.unit} {'is' if self.left == 1 else 'are'} left."
 
 
 def is_used_up(state: TraceState, settings: Settings) -> bool:
@@ -40,11 +44,13 @@ def is_used_up(state: TraceState, settings: Settings) -> bool:
     budget = settings.budget
     if budget is None or not settings.ends_at_budget:
         return False
-    return any(limit.left <= 0 for limit in _limits(state, budget))
+    return any(limit.left <= 0 for limit in _limits(state, budget, None))
 
 
-def tell_budget(state: TraceState, settings: Settings) -> tuple[TraceState, Injection | None]:
+def tell_budget(state: TraceState, settings: Settings, calls_left: int | None) -> tuple[TraceState, Injection | None]:
     """Return the line for the next call, or None, and the state that has it told.
+
+    `calls_left` are those that the framework's limits leave.
 
     Each share of `tell_at` is told once, by the limit that is nearer to its end; near the end, the agent is told to
     deliver. The limit of calls is extended then, before anything is said of a last call, so that it stays true.
@@ -52,13 +58,13 @@ def tell_budget(state: TraceState, settings: Settings) -> tuple[TraceState, Inje
     budget = settings.budget
     if budget is None:
         return state, None
-    limits = _limits(state, budget)
+    limits, ends = _limits(state, budget, calls_left), settings.ends_at_budget or budget == AUTO
     if not limits or any(limit.left <= 0 for limit in limits):
         return state, None
     nearest = min(limits, key=lambda limit: limit.share)
     told = min([share for share in budget.tell_at if nearest.share <= share], default=1.0)
     is_new, text = told < state.budget_told, ""
-    if settings.ends_at_budget and not state.budget_landed and _is_near(nearest, budget, told, is_new=is_new):
+    if ends and not state.budget_landed and _is_near(nearest, budget, told, is_new=is_new):
         if nearest.unit == "calls" and _may_extend(state, budget):
             state, text = _extended(state, budget)
         else:
@@ -67,7 +73,7 @@ def tell_budget(state: TraceState, settings: Settings) -> tuple[TraceState, Inje
             text = f"{opening} {DELIVER}"
     elif budget.every_call or (is_new and not state.budget_landed):
         text = nearest.line
-    if settings.ends_at_budget and _calls_left(state, budget) == 1:
+    if ends and _calls_left(state, budget, calls_left) == 1:
         text = LAST
     state = replace(state, budget_told=min(told, state.budget_told))
     return state, Injection(source="BudgetInjection", text=text) if text else None
@@ -80,17 +86,20 @@ def _is_near(nearest: _Left, budget: Budget, told: float, *, is_new: bool) -> bo
     return is_new and budget.land_at > 0 and told == min(budget.tell_at, default=None)
 
 
-def _limits(state: TraceState, budget: Budget) -> list[_Left]:
+def _limits(state: TraceState, budget: Budget, calls_left: int | None) -> list[_Left]:
     """Return the limits of which is known what is left. Tokens that a framework does not report are not."""
     found = []
-    if (calls := _calls_left(state, budget)) is not None:
-        found.append(_Left(unit="calls", left=calls, limit=calls + state.steps_begun))
+    if (calls := _calls_left(state, budget, calls_left)) is not None:
+        limit = calls + state.steps_begun
+        found.append(_Left(unit="calls", left=calls, limit=limit, of_framework=budget == AUTO))
     if budget.tokens is not None and state.total_tokens:
         found.append(_Left(unit="tokens", left=budget.tokens - state.total_tokens, limit=budget.tokens))
     return found
 
 
-def _calls_left(state: TraceState, budget: Budget) -> int | None:
+def _calls_left(state: TraceState, budget: Budget, of_framework: int | None = None) -> int | None:
+    if budget == AUTO:
+        return of_framework
     return None if budget.calls is None else budget.calls + state.budget_extension - state.steps_begun
 
 
@@ -107,5 +116,6 @@ def _extended(state: TraceState, budget: Budget) -> tuple[TraceState, str]:
 
 
 def _calls_line(left: int, budget: Budget) -> str:
-    """Return the calls that are left; beside a limit of tokens, the run may end before them."""
-    return f"{'' if budget.tokens is None else 'At most '}{left:,} calls are left, this one included."
+    """Return the calls that are left; by a framework's limit, or beside one of tokens, the run may end before them."""
+    at_most = budget == AUTO or budget.tokens is not None
+    return f"{'At most ' if at_most else ''}{left:,} calls are left, this one included."

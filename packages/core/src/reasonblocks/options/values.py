@@ -12,7 +12,7 @@ from typing import TypeVar, get_args
 from ..engine.fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM, Thresholds
 from ..exceptions import ConfigError
 from ..types import Budget, Escalate, Transition
-from ..types.steering import Condition, SecondLook
+from ..types.steering import AUTO, Condition, SecondLook
 from ..util.json import MAX_INT, is_number
 from ..util.secret import KEY_RULE, Secret, describe_key, is_key
 
@@ -176,8 +176,10 @@ def limits(name: str, value: object) -> Budget | None:
     """Return a run's budget, validated."""
     if value is None:
         return None
+    if value == "auto":
+        return AUTO
     if not isinstance(value, Budget):
-        raise ConfigError(name, value, "must be a Budget, such as Budget(calls=40), or None")
+        raise ConfigError(name, value, 'must be a Budget, such as Budget(calls=40), "auto", or None')
     if value.calls is None and value.tokens is None:
         raise ConfigError(name, value, "must have calls or tokens")
     for field in ("calls", "tokens"):

@@ -226,6 +226,10 @@ class Budget:
     every_call: bool = False
 
 
+AUTO = Budget()
+"""The budget "auto", without a limit of its own: the framework's limits are told, and the framework ends the run."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escalate:
     """A stronger model, or more reasoning effort, for a few calls of a run that is stuck.
