@@ -1,13 +1,15 @@
 """Tells the agent what is left of its budget, and ends the run when that is used up.
 
 A limit ends the run exactly, so that what the agent was told is true. Calls are the steps of the run: the retries of
-one call are one, and auxiliary calls are none. Tokens are those that the framework has reported. The budget "auto" has
-the calls that the framework's own limits leave at most, and the framework ends the run.
+one call are one, and auxiliary calls are none. Tokens are those that the framework has reported, and the session counts
+the seconds. The budget "auto" has the calls that the framework's own limits leave at most, and the framework ends the
+run.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import floor, log10
 
 from ..types import Budget, Injection, Settings, TraceState
 from ..types.steering import AUTO
@@ -25,8 +27,8 @@ class _Left:
     """The rest of one limit, this call included."""
 
     unit: str
-    left: int
-    limit: int
+    left: int | float
+    limit: int | float
     of_framework: bool = False
 
     @property
@@ -35,8 +37,18 @@ class _Left:
 
     @property
     def line(self) -> str:
-        amount = f"at most {self.left:,}" if self.of_framework else f"{self.left:,} of {self.limit:,}"
-        return f"Budget: {amount} {self.unit} {'is' if self.left == 1 else 'are'} left."
+        if self.of_framework:
+            return f"Budget: at most {self.left:,} calls are left."
+        left, smallest = self.left, 1.0
+        if isinstance(left, float):  # rounded down to at least three digits of the limit
+            smallest = 10.0 ** min(0, floor(log10(self.limit)) - 2)
+            left = floor(round(left / smallest, 3)) * smallest
+        amount = _number(left) if left else f"less than {_number(smallest)}"
+        return f"Budget: {amount} of {_number(self.limit)} {self.unit} {'is' if left in (0, 1) else 'are'} left."
+
+
+def _number(value: int | float) -> str:
+    return f"{value:,.12g}" if isinstance(value, float) else f"{value:,}"
 
 
 def is_used_up(state: TraceState, settings: Settings) -> bool:
@@ -69,7 +81,7 @@ def tell_budget(state: TraceState, settings: Settings, calls_left: int | None) -
             state, text = _extended(state, budget)
         else:
             state = replace(state, budget_landed=True)
-            opening = _calls_line(nearest.left, budget) if nearest.unit == "calls" else nearest.line
+            opening = _calls_line(int(nearest.left), budget) if nearest.unit == "calls" else nearest.line
             text = f"{opening} {DELIVER}"
     elif budget.every_call or (is_new and not state.budget_landed):
         text = nearest.line
@@ -80,7 +92,7 @@ def tell_budget(state: TraceState, settings: Settings, calls_left: int | None) -
 
 
 def _is_near(nearest: _Left, budget: Budget, told: float, *, is_new: bool) -> bool:
-    """Return True from `land_at` calls before the end on; at the last share if the tokens end first."""
+    """Return True from `land_at` calls before the end on; at the last share if another limit ends first."""
     if nearest.unit == "calls":
         return nearest.left <= max(budget.land_at, 1)
     return is_new and budget.land_at > 0 and told == min(budget.tell_at, default=None)
@@ -94,6 +106,8 @@ def _limits(state: TraceState, budget: Budget, calls_left: int | None) -> list[_
         found.append(_Left(unit="calls", left=calls, limit=limit, of_framework=budget == AUTO))
     if budget.tokens is not None and state.total_tokens:
         found.append(_Left(unit="tokens", left=budget.tokens - state.total_tokens, limit=budget.tokens))
+    if budget.seconds is not None:
+        found.append(_Left(unit="seconds", left=budget.seconds - state.seconds, limit=budget.seconds))
     return found
 
 
@@ -116,6 +130,6 @@ def _extended(state: TraceState, budget: Budget) -> tuple[TraceState, str]:
 
 
 def _calls_line(left: int, budget: Budget) -> str:
-    """Return the calls that are left; by a framework's limit, or beside one of tokens, the run may end before them."""
-    at_most = budget == AUTO or budget.tokens is not None
+    """Return the calls that are left; by a framework's limit, or beside another one, the run may end before them."""
+    at_most = budget == AUTO or (budget.tokens, budget.seconds) != (None, None)
     return f"{'At most ' if at_most else ''}{left:,} calls are left, this one included."

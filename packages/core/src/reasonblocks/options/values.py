@@ -170,6 +170,8 @@ MOST_SHARES = 16
 """The most shares in a budget's `tell_at`."""
 MOST_LANDING = 100
 """The most calls before the end of a budget from which on an agent is told to deliver."""
+MOST_SECONDS = 366 * 24 * 60 * 60
+"""The longest time of a budget: a year."""
 
 
 def limits(name: str, value: object) -> Budget | None:
@@ -180,11 +182,13 @@ def limits(name: str, value: object) -> Budget | None:
         return AUTO
     if not isinstance(value, Budget):
         raise ConfigError(name, value, 'must be a Budget, such as Budget(calls=40), "auto", or None')
-    if value.calls is None and value.tokens is None:
-        raise ConfigError(name, value, "must have calls or tokens")
+    if all(getattr(value, limit) is None for limit in ("calls", "tokens", "seconds")):
+        raise ConfigError(name, value, "must have calls, tokens or seconds")
     for field in ("calls", "tokens"):
         if (limit := getattr(value, field)) is not None:
             _whole(f"{name}.{field}", limit, 1, MAX_INT)
+    if value.seconds is not None and not (is_number(value.seconds) and 0 < value.seconds <= MOST_SECONDS):
+        raise ConfigError(f"{name}.seconds", value.seconds, f"must be a number above 0, at most {MOST_SECONDS:,}")
     _whole(f"{name}.land_at", value.land_at, 0, MOST_LANDING)
     _whole(f"{name}.extend", value.extend, 0, MAX_INT)
     flag(f"{name}.every_call", value.every_call)

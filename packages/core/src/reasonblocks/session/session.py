@@ -51,6 +51,7 @@ from ..types.outcomes import ABANDONED, failure_of, outcome_of
 from ..util.memo import Memo
 from ..util.text import count_noun
 from .answers import Backends, StepInFlight
+from .clock import RunClock
 from .drive import SteeringFlow, adrive, drive, ms_since
 from .guard import Faults, not_built
 from .log import StepLog, in_doubt
@@ -108,6 +109,7 @@ class SteeringSession:
         self._events = RunEvents(run.run_id, telemetry, self._faults)
         patience = parse_patience(settings.patience) if settings.patience is not None else Patience()
         self._log, self._memo = StepLog(patience.name, self._events), Memo()
+        self._clock = RunClock()
         self._failure: str | None = None
         self._paused = False
         self._judged: _Judged | None = None
@@ -136,6 +138,7 @@ class SteeringSession:
         """
         _check(given)
         ends = self._ends_now
+        self._count_time(given.seconds)
         yield from self._learn_patience(ends)
         if (self._backends.conditions or self._backends.on_injection) and not given.auxiliary:
             with self._faults.guard("reading a step"):  # the caller's callables read the log
@@ -151,6 +154,7 @@ class SteeringSession:
     def end_step(self, decision: StepDecision, outcome: StepOutcome) -> None:
         """Record the call's outcome. For a retry, the last outcome is kept, and attempts and tokens add up."""
         started = time.perf_counter()
+        self._count_time()
         with self._faults.guard("ending a step"):
             if newest := _is_newest(decision, self._state):
                 self._log.ensure(decision)
@@ -197,6 +201,8 @@ class SteeringSession:
 
     def pause(self) -> None:
         """Pause the run, which waits in a checkpoint: nothing here finishes it. Its next step continues it."""
+        self._count_time()
+        self._clock.stop()
         self._log.settle()
         self._open_runs.forget(self)
         self._paused = True
@@ -245,6 +251,7 @@ class SteeringSession:
             return self._repeated_look(given)
         if not self.wants_second_look or not self._has_last_step(given):
             return None
+        self._count_time(given.seconds)
         step = self._step(look_flow(self._state, given, self._settings), self._ends_now)
         yield from step.run()
         if self._state is not step.before:
@@ -386,6 +393,12 @@ class SteeringSession:
     def _ends_now(self) -> float:
         """The deadline of what begins now, on the monotonic clock."""
         return min(time.monotonic() + self._deadline, self._ends)
+
+    def _count_time(self, seconds: float | None = None) -> None:
+        """Add the time that has passed to the run's, or take the adapter's count, if there is a budget of seconds."""
+        if self._settings.budget is not None and self._settings.budget.seconds is not None:
+            now = self._state.seconds + self._clock.passed() if seconds is None else seconds
+            self._state = replace(self._state, seconds=now)
 
     def _learn_patience(self, ends: float) -> SteeringFlow[None]:
         """Take the patience of the run's agent before its first call, unless the caller has given one."""

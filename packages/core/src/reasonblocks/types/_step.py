@@ -97,7 +97,8 @@ class StepInput:
     read: pass it with the next step.
 
     `calls_left` is the most calls that the framework's own limits leave, this one included; None if that is unknown. A
-    run with `budget="auto"` is told of it.
+    run with `budget="auto"` is told of it. `seconds` is the time since the run began, for `Budget(seconds=...)`; with
+    None the session counts it.
     """
 
     key: str | None = None
@@ -106,6 +107,7 @@ class StepInput:
     agent_name: str | None = None
     auxiliary: bool = False
     calls_left: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,13 +213,16 @@ class Budget:
     """The limits at which a run ends, and when its agent is told what is left of them.
 
     `calls` are model calls that are steps: the retries of one call are one, and auxiliary calls are none. `tokens` are
-    input plus output, as the framework reports them. `tell_at` has the shares that are left when the agent is told;
-    with `every_call`, it is told at each call. From `land_at` calls before the end on, it is told once to deliver, and
-    before the last call to answer. `extend` grants so many calls more, once, if none of the last 8 steps was dead.
+    input plus output, as the framework reports them. `seconds` are those since the run's first call, without the time
+    in which it is paused; a call that has begun is not cut off. `tell_at` has the shares that are left when the agent
+    is told; with `every_call`, it is told at each call. From `land_at` calls before the end on, it is told once to
+    deliver, and before the last call to answer. `extend` grants so many calls more, once, if none of the last 8 steps
+    was dead.
     """
 
     calls: int | None = None
     tokens: int | None = None
+    seconds: float | None = None
     tell_at: tuple[float, ...] = (0.5, 0.25, 0.1)
     land_at: int = 3
     extend: int = 0

@@ -143,7 +143,7 @@ def _yes(text: str) -> bool:
 
 
 RECORDS: Mapping[str, tuple[type[Any], Mapping[str, Read]]] = {
-    "budget": (Budget, {"tell_at": _shares, "every_call": _yes}),
+    "budget": (Budget, {"seconds": number, "tell_at": _shares, "every_call": _yes}),
     "escalate": (Escalate, {"model": str, "effort": str}),
 }
 """The settings that are records, and the readers of their fields that are no whole numbers."""
