@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
 
+from reasonblocks import Budget
 from reasonblocks_claude_agent import SteeredClaudeClient
+from reasonblocks_claude_agent._client import Mode
 from tests.budget import LANDING, LAST, auto, lines, numbered
 from tests.claude_agent.replay import Replay, turn
-from tests.claude_agent.world import ask, cli, in_turn, looks, outcomes, place, run_in
+from tests.claude_agent.world import ask, cli, in_turn, look, looks, outcomes, place, run_in
 
 __all__ = ["cli"]
 with_cli = pytest.mark.usefixtures("cli")
@@ -44,6 +47,24 @@ def test_the_answer_of_the_last_call_comes_through() -> None:
         steered = run_in(here, auto(), "gateway", max_turns=3)
         assert LAST in "".join(here.asked()[-1].texts)
     assert (lines(steered.step_log)[-1], outcomes(steered)) == (LAST, {"run": "success"})
+
+
+@with_cli
+@pytest.mark.parametrize("mode", ["hooks", "gateway"])
+def test_a_tool_that_is_used_up_is_refused(mode: Mode) -> None:
+    ran = []
+
+    async def give(arguments: Any) -> dict[str, Any]:
+        ran.append(arguments["at"])
+        return {"content": [{"type": "text", "text": "empty"}]}
+
+    with place(in_turn(look(0), look(1, 2, 3), look(4), *looks(5)[5:]), give) as here:
+        steered = run_in(here, auto(budget=Budget(tools={"look": 3})), mode)
+        texts = "".join(here.asked()[-1].texts)
+    used_up = "look may not be called any more: its 3 calls are used up."
+    assert (ran, texts.count(used_up) >= 2) == ([0, 1, 2], True)
+    assert lines(steered.step_log) == ["", "", used_up, ""]
+    assert outcomes(steered) == {"run": "success"}
 
 
 def test_each_prompt_has_all_turns() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -50,6 +51,8 @@ class AgentRun(HeldRun):
         """The step before the newest request: the stream does not repeat it when a session is resumed."""
         self._call: OpenCall | None = None
         """The newest decided request."""
+        self._tools_begun: dict[str, str] = {}
+        """The names of the tools that the answer to this request has called so far, by the ids of their calls."""
         self._heard: Answer | None = None
         """The answer that is recorded already."""
         self._user_text = ""
@@ -123,11 +126,18 @@ class AgentRun(HeldRun):
 
     def _decided(self, decision: StepDecision, completed: Step | None, said: str = "") -> None:
         self._call = None
+        self._tools_begun = {}
         if decision.stop is None:
             self._call = OpenCall(session=self.session, decision=decision, model=self.asked_model)
         self._user_text = user_text([self._user_text, said] if decision.replayed else [said])
         if not decision.replayed:
             self.judged = completed
+
+    def tool_refusal(self, name: str, call_id: str) -> str | None:
+        """Return the reason for which a call must not be made; None if it may."""
+        self._tools_begun.setdefault(call_id, name)
+        earlier = takewhile(lambda begun: begun != call_id, self._tools_begun)
+        return self.session.tool_refusal(name, sum(self._tools_begun[begun] == name for begun in earlier))
 
     async def last_answer(self, seconds: float) -> Answer | None:
         """Return the main agent's answer that is not recorded yet, which may still be on its way."""

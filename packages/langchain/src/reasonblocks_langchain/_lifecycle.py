@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from reasonblocks import SteeringSession
@@ -276,6 +278,22 @@ class Lifecycle:
             )
         )
         return request.override(**overrides)
+
+    # ------------------------------------------------------------ a tool is called
+
+    def refusal(self, request: ToolCallRequest) -> SteeringFlow[ToolMessage | None]:
+        """Return the answer to a call whose tool is used up; None for a call that is to be made."""
+        if (carried := self._carried(request.state)) is None:
+            return None
+        with self._rb.guard("limiting a tool"):
+            _, session = yield from self._sessions.run(carried)
+            call = request.tool_call
+            answer = last_answer(request.state["messages"], carried["before_run"])
+            beside = list(takewhile(lambda one: one["id"] != call["id"], answer.tool_calls if answer else ()))
+            text = session.tool_refusal(call["name"], sum(one["name"] == call["name"] for one in beside))
+            if text is not None:
+                return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status="error")
+        return None
 
     # ------------------------------------------------------------ a run ends
 

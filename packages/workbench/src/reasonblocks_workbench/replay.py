@@ -10,6 +10,7 @@ from reasonblocks.monitors.profile import MAX_RUNS, Summary
 from reasonblocks.session import REPLAYED, Agent, drive
 from reasonblocks.types import (
     Account,
+    AdapterCaps,
     Doubt,
     Injected,
     Patience,
@@ -69,6 +70,7 @@ class SessionFactory(Protocol):
         model: str | None = None,
         task_profile: str | None = None,
         framework: str = "custom",
+        caps: AdapterCaps | None = None,
     ) -> SteeringSession: ...
 
 
@@ -111,6 +113,7 @@ def replay(rb: SessionFactory, run: RecordedRun) -> ReplayedRun:
         model=run.model or None,
         task_profile=run.task_profile,
         framework=REPLAYED,
+        caps=AdapterCaps(tool_limits=True),
     ) as session:
         decision = start = session.begin_step(StepInput(default_model=run.model, seconds=0.0))
         decisions, stands = [], []

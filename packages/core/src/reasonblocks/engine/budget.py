@@ -13,6 +13,7 @@ from math import floor, log10
 
 from ..types import Budget, Injection, Settings, TraceState
 from ..types.steering import AUTO
+from .tool_limits import tell_tools
 
 REASON = "budget"
 """The reason for which a run ends whose budget is used up."""
@@ -42,7 +43,7 @@ class _Left:
         left, smallest = self.left, 1.0
         if isinstance(left, float):  # rounded down to at least three digits of the limit
             smallest = 10.0 ** min(0, floor(log10(self.limit)) - 2)
-            left = floor(round(left / smallest, 3)) * smallest
+            left = floor(round(left / smallest, 9)) * smallest
         amount = _number(left) if left else f"less than {_number(smallest)}"
         return f"Budget: {amount} of {_number(self.limit)} {self.unit} {'is' if left in (0, 1) else 'are'} left."
 
@@ -62,21 +63,36 @@ def is_used_up(state: TraceState, settings: Settings) -> bool:
 def tell_budget(state: TraceState, settings: Settings, calls_left: int | None) -> tuple[TraceState, Injection | None]:
     """Return the line for the next call, or None, and the state that has it told.
 
-    `calls_left` are those that the framework's limits leave.
-
-    Each share of `tell_at` is told once, by the limit that is nearer to its end; near the end, the agent is told to
-    deliver. The limit of calls is extended then, before anything is said of a last call, so that it stays true.
+    `calls_left` are those that the framework's limits leave. Of a tool's limit it is told at another call than of the
+    run's end.
     """
     budget = settings.budget
     if budget is None:
         return state, None
+    after, text, is_end = _tell_run(state, settings, budget, calls_left)
+    if not is_end:
+        of_tool, about_tool = tell_tools(state, settings)
+        if about_tool:
+            after, text = of_tool, about_tool
+    return after, Injection(source="BudgetInjection", text=text) if text else None
+
+
+def _tell_run(
+    state: TraceState, settings: Settings, budget: Budget, calls_left: int | None
+) -> tuple[TraceState, str, bool]:
+    """Return the state, the text, and whether it is about the run's end.
+
+    Each share of `tell_at` is told once, by the limit that is nearer to its end; near the end, the agent is told to
+    deliver. The limit of calls is extended then, before anything is said of a last call, so that it stays true.
+    """
     limits, ends = _limits(state, budget, calls_left), settings.ends_at_budget or budget == AUTO
     if not limits or any(limit.left <= 0 for limit in limits):
-        return state, None
+        return state, "", False
     nearest = min(limits, key=lambda limit: limit.share)
     told = min([share for share in budget.tell_at if nearest.share <= share], default=1.0)
-    is_new, text = told < state.budget_told, ""
+    is_new, text, is_end = told < state.budget_told, "", False
     if ends and not state.budget_landed and _is_near(nearest, budget, told, is_new=is_new):
+        is_end = True
         if nearest.unit == "calls" and _may_extend(state, budget):
             state, text = _extended(state, budget)
         else:
@@ -86,9 +102,8 @@ def tell_budget(state: TraceState, settings: Settings, calls_left: int | None) -
     elif budget.every_call or (is_new and not state.budget_landed):
         text = nearest.line
     if ends and _calls_left(state, budget, calls_left) == 1:
-        text = LAST
-    state = replace(state, budget_told=min(told, state.budget_told))
-    return state, Injection(source="BudgetInjection", text=text) if text else None
+        text, is_end = LAST, True
+    return replace(state, budget_told=min(told, state.budget_told)), text, is_end
 
 
 def _is_near(nearest: _Left, budget: Budget, told: float, *, is_new: bool) -> bool:

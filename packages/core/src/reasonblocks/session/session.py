@@ -7,7 +7,7 @@ a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import inf
@@ -23,6 +23,7 @@ from ..engine import (
     is_second_look_to_come,
     key_of,
     look_flow,
+    refusal,
     step_flow,
     with_note,
     with_outcome,
@@ -291,6 +292,14 @@ class SteeringSession:
             self._log.amend(noted)
         return noted
 
+    def tool_refusal(self, name: str, earlier: int = 0) -> str | None:
+        """Return the text with which to answer a call of the newest answer in place of its tool; None to run the tool.
+
+        `earlier` is the number of this tool's calls before it in the same answer. An adapter that asks for this has
+        `AdapterCaps.tool_limits`.
+        """
+        return refusal(self._state, self._settings, name, earlier)
+
     def without_tail(self, decision: StepDecision) -> StepDecision:
         """Return the decision with its guidance in the system message, as in the rest of the run; log it once a run.
 
@@ -339,10 +348,10 @@ class SteeringSession:
             self._say_placement(f"this run of {self.run.framework!r} has no placement {asked!r}")
         return self
 
-    def warn_unable(self, options: Sequence[str]) -> Self:
-        """Return the session; log each of these options, which its framework cannot satisfy."""
-        for option in options:
-            self._faults.say(option, f"{self.run.framework!r} cannot do this: {option} has no effect on this run")
+    def warn_unable(self, options: Mapping[str, str]) -> Self:
+        """Return the session; log each of these options, which its framework cannot satisfy, and what it does."""
+        for option, effect in options.items():
+            self._faults.say(option, f"{self.run.framework!r} cannot do this: {option} {effect}")
         return self
 
     def routing(self, state: str) -> AbstractContextManager[None]:

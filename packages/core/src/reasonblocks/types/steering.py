@@ -195,7 +195,8 @@ class AdapterCaps:
     """The capabilities of a framework.
 
     `stop` is False if an adapter cannot end a run before its next call, and `second_look` if it cannot continue a run
-    that has ended. `effort` is True if it makes a call with the reasoning effort of its decision.
+    that has ended. `effort` is True if it makes a call with the reasoning effort of its decision, and `tool_limits` if
+    it refuses the calls of tools for which the session has a `tool_refusal`.
     """
 
     ephemeral: bool = True
@@ -206,6 +207,7 @@ class AdapterCaps:
     stop: bool = True
     second_look: bool = True
     effort: bool = False
+    tool_limits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +216,8 @@ class Budget:
 
     `calls` are model calls that are steps: the retries of one call are one, and auxiliary calls are none. `tokens` are
     input plus output, as the framework reports them. `seconds` are those since the run's first call, without the time
-    in which it is paused; a call that has begun is not cut off. `tell_at` has the shares that are left when the agent
+    in which it is paused; a call that has begun is not cut off. `tools` are calls of single tools, by name: they end no
+    run, and where the framework can, further calls are refused. `tell_at` has the shares that are left when the agent
     is told; with `every_call`, it is told at each call. From `land_at` calls before the end on, it is told once to
     deliver, and before the last call to answer. `extend` grants so many calls more, once, if none of the last 8 steps
     was dead.
@@ -223,6 +226,7 @@ class Budget:
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = None
+    tools: Mapping[str, int] | None = None
     tell_at: tuple[float, ...] = (0.5, 0.25, 0.1)
     land_at: int = 3
     extend: int = 0
@@ -291,6 +295,8 @@ class Settings:
     budget: Budget | None = None
     ends_at_budget: bool = True
     """False if the framework cannot end a run before its next call: then no call is said to be the last."""
+    refuses_tools: bool = False
+    """True if calls of a tool beyond its limit are refused."""
     escalate: Escalate | None = None
     """With the name of its model; None if the framework can do nothing of it."""
     disabled: bool = False
