@@ -11,11 +11,11 @@ from langchain.agents.middleware.types import (
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
+    ToolCallRequest,
     hook_config,
 )
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from reasonblocks.adapters import SteeringHandle, adrive, drive, prepare_snapshots

@@ -36,8 +36,8 @@ def after_fault(state: TraceState, given: StepInput, settings: Settings) -> tupl
     moved = replace(state, faults=state.faults + 1)
     if given.auxiliary:
         return _auxiliary(moved, given, settings)
-    calls = given.completed.tool_calls if given.completed is not None else ()
-    moved = count_tools(moved, calls or (state.pending.tool_calls if state.pending is not None else ()), settings)
+    if state.pending is not None:
+        moved = count_tools(moved, state.pending.tool_calls, settings)
     moved = replace(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
     if (ended := stop_over_budget(moved, given, settings)) is not None:
         return ended
