@@ -170,7 +170,7 @@ MOST_SHARES = 16
 """The most shares in a budget's `tell_at`."""
 MOST_LANDING = 100
 """The most calls before the end of a budget from which on an agent is told to deliver."""
-MOST_TOOLS, TOOL_BYTES = 16, 100
+MOST_TOOLS, TOOL_BYTES = 8, 100
 """The most tools in a budget, and bytes in a tool's name: a sentence about one fits into 200 bytes."""
 MOST_SECONDS = 366 * 24 * 60 * 60
 """The longest time of a budget: a year."""
