@@ -15,6 +15,7 @@ import claude_agent_sdk
 import pytest
 from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, ClaudeSDKClient, Message, ResultMessage, SdkMcpTool
 
+from reasonblocks import ReasonBlocks
 from reasonblocks.types import Usage
 from reasonblocks_claude_agent import SteeredClaudeClient, Steering
 from reasonblocks_claude_agent._client import Mode
@@ -182,9 +183,7 @@ async def asked_in_turn(client: ClaudeSDKClient, prompts: Sequence[str] = (TASK,
     return [await ask(client, prompt) for prompt in prompts]
 
 
-def run_in(
-    here: Place, rb: ScriptedReasonBlocks, mode: Mode, prompts: Sequence[str] = (TASK,), **more: Any
-) -> Steering:
+def run_in(here: Place, rb: ReasonBlocks, mode: Mode, prompts: Sequence[str] = (TASK,), **more: Any) -> Steering:
     """The steering of a session that has answered all prompts."""
 
     async def run() -> Steering:

@@ -82,9 +82,15 @@ WRONG: list[tuple[str, Any]] = [
         for value in ("small", 5, {"INIT": "m"}, {"END": "m"}, {"fast": "m"}, {"SLOW": ""}, {"SLOW": None})
     ],
     *[("token_budget", value) for value in (0, -1, 1.5, "1000", True)],
-    *[("budget", value) for value in (40, "auto", {"calls": 4}, Budget())],
+    *[("budget", value) for value in (40, "automatic", {"calls": 4}, Budget())],
     *[("budget", budget(calls=value)) for value in (0, -1, 2.5, math.nan, "4", 2**63, True)],
     *[("budget", budget(tokens=value)) for value in (0, -1, 2.5, math.nan, True)],
+    *[
+        ("budget", budget(tools=value))
+        for value in (5, {}, {"": 1}, {5: 1}, {"s": 0}, {"s": "9"}, {"s" * 101: 1}, {"\ud800": 1})
+    ],
+    ("budget", budget(calls=4, tools={f"t{at}": 1 for at in range(9)})),
+    *[("budget", budget(seconds=value)) for value in (0, -1, math.nan, math.inf, "60", True, 10**9)],
     *[("budget", budget(calls=4, tell_at=value)) for value in (0.5, (0,), (1,), (math.nan,), ("half",), (0.5,) * 17)],
     *[("budget", budget(calls=4, land_at=value)) for value in (-1, 101, None, 1.5)],
     *[("budget", budget(calls=4, extend=value)) for value in (-1, None, 2**63)],

@@ -51,6 +51,8 @@ def test_nothing_given_leaves_every_default() -> None:
         (["--tool-role", "bash=edit"], {"tool_roles": {"bash": "edit"}}),
         (["--token-budget", "5000"], {"token_budget": 5000}),
         (["--budget", "calls=40,land_at=2"], {"budget": Budget(calls=40, land_at=2)}),
+        (["--budget", "tools=search:10/fetch:2"], {"budget": Budget(tools={"search": 10, "fetch": 2})}),
+        (["--budget", "seconds=90.5"], {"budget": Budget(seconds=90.5)}),
         (["--budget", "tokens=9, tell_at=0.5/0.1, every_call=yes"],
          {"budget": Budget(tokens=9, tell_at=(0.5, 0.1), every_call=True)}),
         (["--escalate", "model=strong, after=0"], {"escalate": Escalate(model="strong", after=0)}),

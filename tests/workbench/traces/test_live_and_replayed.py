@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reasonblocks import JsonlSink, ReasonBlocks, SQLiteMonitorSink
+from reasonblocks import Budget, JsonlSink, ReasonBlocks, SQLiteMonitorSink
 from reasonblocks.events import StepEvent, completed_of
 from reasonblocks.ports import TelemetrySink
 from reasonblocks.types import StepInput, StepOutcome, Usage
@@ -284,3 +284,31 @@ def test_a_call_without_an_answer_is_no_step_and_what_was_decided_before_it_stay
     (run,), again = replayed(path, partial(client, {}))
     assert (run.outcome, len(run.steps)) == ("failure: TimeoutError", 3)
     assert events_of(again, "failing")[:3] == events_of(seen, "failing")[:3]
+
+
+class Slow:
+    """A sink that dates each call 10 seconds after the one before it."""
+
+    def __init__(self, behind: TelemetrySink) -> None:
+        self.behind = behind
+
+    def emit(self, event: Any) -> None:
+        at = event.step_index if isinstance(event, StepEvent) else 0
+        self.behind.emit(replace(event, timestamp=1_700_000_000.0 + 10 * at))
+
+    def close(self) -> None:
+        self.behind.close()
+
+
+@pytest.mark.parametrize(("dated", "made"), [(True, 4), (False, 9)])
+def test_the_times_of_a_log_are_the_seconds_of_its_budget(log: Log, dated: bool, made: int) -> None:
+    path, sink = log
+    with client({}, Slow(sink)) as rb:
+        LoopHarness().run(rb, failing(), "sync")
+    sink.close()
+    (run,) = (run for run in read_runs(str(path)) if isinstance(run, RecordedRun))
+    assert len(run.seconds) == len(run.steps) == 9
+    with ReasonBlocks(budget=Budget(seconds=35), strict=True) as rb:
+        again = replay(rb, run if dated else replace(run, seconds=()))
+    assert len(again.decisions) == made
+    assert again.stopped_at == (made - 1 if dated else None)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,8 +38,10 @@ class AgentRun(HeldRun):
         own_model: str,
         agent_name: str | None = None,
         delivery: Delivery | None = None,
+        max_turns: int | None = None,
     ) -> None:
         super().__init__(session)
+        self._max_turns = max_turns
         self.own_model = own_model
         self.asked_model = own_model
         self._stream = stream
@@ -48,6 +51,8 @@ class AgentRun(HeldRun):
         """The step before the newest request: the stream does not repeat it when a session is resumed."""
         self._call: OpenCall | None = None
         """The newest decided request."""
+        self._tools_begun: dict[str, str] = {}
+        """The names of the tools that the answer to this request has called so far, by the ids of their calls."""
         self._heard: Answer | None = None
         """The answer that is recorded already."""
         self._user_text = ""
@@ -77,9 +82,9 @@ class AgentRun(HeldRun):
         return None if self.unanswered is None else self.judged
 
     @property
-    def turn_calls(self) -> int:
-        """The number of decided requests of this turn."""
-        return self.calls - self._turn_began_at
+    def calls_left(self) -> int | None:
+        """The requests that the CLI still allows in this turn; None without a limit."""
+        return None if self._max_turns is None else self._max_turns - (self.calls - self._turn_began_at)
 
     async def begin_turn(self, completed: Step | None, said: str = "") -> StepDecision | None:
         """Decide the first request of a turn; return None after a fault. `said` is the user's text in it."""
@@ -116,15 +121,23 @@ class AgentRun(HeldRun):
             completed=completed,
             default_model=self.own_model,
             agent_name=self._agent_name,
+            calls_left=self.calls_left,
         )
 
     def _decided(self, decision: StepDecision, completed: Step | None, said: str = "") -> None:
         self._call = None
+        self._tools_begun = {}
         if decision.stop is None:
             self._call = OpenCall(session=self.session, decision=decision, model=self.asked_model)
         self._user_text = user_text([self._user_text, said] if decision.replayed else [said])
         if not decision.replayed:
             self.judged = completed
+
+    def tool_refusal(self, name: str, call_id: str) -> str | None:
+        """Return the reason for which a call must not be made; None if it may."""
+        self._tools_begun.setdefault(call_id, name)
+        earlier = takewhile(lambda begun: begun != call_id, self._tools_begun)
+        return self.session.tool_refusal(name, sum(self._tools_begun[begun] == name for begun in earlier))
 
     async def last_answer(self, seconds: float) -> Answer | None:
         """Return the main agent's answer that is not recorded yet, which may still be on its way."""
@@ -176,6 +189,7 @@ class SessionRuns:
         caps: AdapterCaps,
         delivery: Delivery,
         snapshots: Snapshots | None,
+        max_turns: int | None,
     ) -> None:
         self.all: Runs[AgentRun] = Runs(options.run_id)
         self.children: Runs[AgentRun] = Runs()
@@ -183,6 +197,7 @@ class SessionRuns:
         self._options = options
         self._caps = caps
         self._delivery = delivery
+        self._max_turns = max_turns
         self._snapshots = snapshots if snapshots is not None else kept_by(rb)
         self.connected(model)
 
@@ -301,7 +316,8 @@ class SessionRuns:
             snapshot=kept["snapshot"] if kept else None,
             session_id=self._session_id,
         )
-        run = AgentRun(session, self.stream, self.own_model or "", self._options.agent_name, self._delivery)
+        name, most = self._options.agent_name, self._max_turns
+        run = AgentRun(session, self.stream, self.own_model or "", name, self._delivery, max_turns=most)
         if kept and kept.get("step"):
             run.judged = step_kept(kept["step"])
         return self.all.add(run)

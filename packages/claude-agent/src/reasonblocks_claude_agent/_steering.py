@@ -11,12 +11,13 @@ from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SystemMessage, T
 
 from reasonblocks import ReasonBlocks
 from reasonblocks.adapters import RunOptions, RunView, SteeringHandle
+from reasonblocks.messages.anthropic import tool_name
 from reasonblocks.messages.claude_code import prompt_text, task_done
 from reasonblocks.types import AdapterCaps, Step, StepDecision
 
 from ._sessions import AgentRun, SessionRuns, Snapshots
 from ._stream import MAIN
-from .convert import HookOutput, ending_of, is_interrupted, result_told, stopping
+from .convert import HookOutput, denying, ending_of, is_interrupted, result_told, stopping
 from .hooks import Callback, Delivery, HookDelivery, Input, Work, guest, hook_seconds, merged
 
 THOUGHT_SECONDS = 0.25
@@ -25,7 +26,13 @@ RESULT_SECONDS = 1.0
 """Time that a prompt waits for the previous run's result, in addition to the time to judge that run's last step."""
 ROUTE_SECONDS = 1.0
 """Time limit of a model switch; 6 to 75 ms were measured."""
-HOOKS_CAPS = AdapterCaps(ephemeral=False, placements=frozenset({"context"}), max_guidance_chars=9_500, advisor=False)
+HOOKS_CAPS = AdapterCaps(
+    ephemeral=False,
+    placements=frozenset({"context"}),
+    max_guidance_chars=9_500,
+    advisor=False,
+    tool_limits=True,
+)
 SetModel = Callable[["str | None"], Awaitable[None]]
 
 
@@ -44,13 +51,19 @@ class Steering(SteeringHandle[AgentRun]):
         snapshots: Snapshots | None = None,
     ) -> None:
         self._rb = rb
+        self._limits_tools = rb.limits_tools(run_options)
         self._delivery = delivery or HookDelivery()
         self._set_model = set_model
         self._model = options.model
         """The model that the CLI uses now."""
-        self._max_turns = options.max_turns
         self._session = SessionRuns(
-            rb, run_options, model=options.model, caps=caps, delivery=self._delivery, snapshots=snapshots
+            rb,
+            run_options,
+            model=options.model,
+            caps=caps,
+            delivery=self._delivery,
+            snapshots=snapshots,
+            max_turns=options.max_turns,
         )
         self._runs = self._session.all
         self.options = options if rb.disabled else replace(options, hooks=merged(rb, options, self.callbacks))
@@ -79,6 +92,8 @@ class Steering(SteeringHandle[AgentRun]):
             "SubagentStart": self._subagent_started,
             "SubagentStop": self._subagent_stopped,
         }
+        if self._limits_tools:  # only then: the CLI waits for it before each tool
+            work_by_event["PreToolUse"] = self._tool_begins
         most = hook_seconds(self._rb)
         return {event: guest(self._rb, event, work, most) for event, work in work_by_event.items()}
 
@@ -117,6 +132,14 @@ class Steering(SteeringHandle[AgentRun]):
         else:
             self._session.stopped(str(given.get("agent_id") or ""))
         return stopping(run.stop or "")
+
+    async def _tool_begins(self, given: Input) -> HookOutput:
+        """Refuse the call of a tool that is used up."""
+        run = self._session.of(given)
+        if run is None:
+            return {}
+        text = run.tool_refusal(tool_name(str(given.get("tool_name"))), str(given.get("tool_use_id")))
+        return {} if text is None else denying(text)
 
     async def _tool_ended(self, given: Input) -> HookOutput:
         """Note how long a tool took, and whether it failed. The stream has its text, as the model reads it."""
@@ -158,7 +181,7 @@ class Steering(SteeringHandle[AgentRun]):
 
     def _may_look(self, run: AgentRun) -> bool:
         """Return True if the run may have a second look: its work is done, and the CLI allows another request."""
-        has_room = self._max_turns is None or run.turn_calls < self._max_turns
+        has_room = run.calls_left is None or run.calls_left > 0
         return run.session.wants_second_look and has_room and not self._session.waits(run)
 
     async def _subagent_started(self, given: Input) -> HookOutput:

@@ -140,6 +140,12 @@ def stopping(reason: str) -> HookOutput:
     return {"continue_": False, "stopReason": f"This run was ended: {reason}"}
 
 
+def denying(reason: str) -> HookOutput:
+    """Return the output of `PreToolUse` that refuses the call; the model reads the reason as the tool's error."""
+    denied = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **denied}}
+
+
 def context(event: str, decision: StepDecision | None) -> HookOutput:
     """Return the output of this event's hook: guidance for the next request, or nothing."""
     if decision is None or not decision.guidance:

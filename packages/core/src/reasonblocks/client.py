@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reasonblocks_openai_agents import openai_hooks, openai_model, openai_run, openai_run_streamed, openai_run_sync
 
     from .session import Backends, SteeringSession
-    from .types import AdapterCaps, Mode, RunKeywords, RunOptions
+    from .types import AdapterCaps, Budget, Mode, RunKeywords, RunOptions
 
 EXIT_SECONDS = 1.0
 """The limit for the sinks of all clients together to delay the interpreter's exit."""
@@ -66,11 +66,12 @@ class ReasonBlocks:
     Control: with `mode="observe"`, everything is computed and recorded, but nothing is injected. Each text is passed to
     `on_injection(injection, run)`, which returns another text, the unchanged injection, or None to drop it. `stop_when`
     ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `budget` ends it when
-    its calls or tokens are used up, and tells the agent before what is left. `escalate` gives a stuck run a stronger
-    model, or more effort, for a few calls, and `advisor`, a callable `(AdviceRequest) -> str | None` or a model, is
-    asked for the way on in a monitor's text; it may take 15 seconds. `second_look` gives an agent that ends by
-    itself one more call, with facts: "doubt" (or True) if its newest check failed or its answer claims a check that
-    never ran, "unchecked" also if it changed something after its newest check, and "always" in each run. `mailbox`
+    its calls, tokens or seconds are used up, limits the calls of tools, and tells the agent what is left; "auto" only
+    tells what the framework's own limits leave. `escalate` gives a stuck run a stronger model, or more effort, for a
+    few calls, and `advisor`, a callable `(AdviceRequest) -> str | None` or a model, is asked for the way on in a
+    monitor's text; it may take 15 seconds. `second_look` gives an agent that ends by itself one more call, with facts:
+    "doubt" (or True) if its newest check failed or its answer claims a check that never ran, "unchecked" also if it
+    changed something after its newest check, and "always" in each run. `mailbox`
     holds the notes that persons write to live runs: each is injected once, first in the guidance, unless
     `operator_notes` is False.
 
@@ -236,6 +237,22 @@ class ReasonBlocks:
     def second_look(self) -> bool:
         """True if runs may get a second look."""
         return self._config.settings.second_look is not None
+
+    def tells_framework_limits(self, options: RunOptions) -> bool:
+        """Return True if runs with these options are told what their framework's limits leave (`budget="auto"`)."""
+        from .types.steering import AUTO
+
+        return self._budget_of(options) == AUTO
+
+    def limits_tools(self, options: RunOptions) -> bool:
+        """Return True if runs with these options may have calls of tools refused (`Budget(tools=...)`)."""
+        budget = self._budget_of(options)
+        return budget is not None and budget.tools is not None
+
+    def _budget_of(self, options: RunOptions) -> Budget | None:
+        from .options.values import limits
+
+        return self._config.settings.budget if options.budget is None else limits("budget", options.budget)
 
     @property
     def step_deadline_seconds(self) -> float:

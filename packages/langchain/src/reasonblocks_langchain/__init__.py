@@ -62,9 +62,10 @@ def middleware(
     own, _ = split_keywords("middleware", options, ["interrupt_when"])
     own.check(rb, interrupt_when=interrupt_when)
     from ._lifecycle import Lifecycle
-    from .steering_middleware import SteeringMiddleware
+    from .steering_middleware import LimitingMiddleware, SteeringMiddleware
 
-    return SteeringMiddleware(Lifecycle(rb, own, interrupt_when))
+    kind = LimitingMiddleware if rb.limits_tools(own) else SteeringMiddleware
+    return kind(Lifecycle(rb, own, interrupt_when))
 
 
 def memory_tools(memory: CodebaseMemory) -> list[BaseTool]:

@@ -61,8 +61,8 @@ class SteeringState(AgentState[Any]):
     reasonblocks: NotRequired[Annotated[dict[str, Carried], PrivateStateAttr, merged]]
 
 
-class LookingState(SteeringState):
-    """The state of an agent that may get a second look, which needs room for its supersteps."""
+class CountingState(SteeringState):
+    """The state of an agent whose supersteps are counted: for a second look, or for `budget="auto"`."""
 
     reasonblocks_steps_left: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
     """The supersteps up to the `recursion_limit`: LangGraph computes it for each node, and stores it nowhere."""

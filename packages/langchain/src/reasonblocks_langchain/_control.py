@@ -14,6 +14,10 @@ from reasonblocks.types import JSON, StepDecision
 
 from ._channel import STEPS_LEFT, Carried
 
+SHORTEST = 3
+"""The fewest supersteps of a round with tools, and also of the last call and the agent's end."""
+DECISIONS_KEPT = 2
+"""The number of decisions whose supersteps the channel has."""
 QUESTION = "reasonblocks"
 """The `type` of our interrupts' values, and the key of our last message's metadata: other middlewares have others."""
 CHECKPOINTER = "__pregel_checkpointer"
@@ -49,6 +53,20 @@ def has_room(state: Mapping[str, Any], carried: Carried, config: RunnableConfig)
     since = carried.get("supersteps", [0])[0]
     left: int = state.get(STEPS_LEFT, 0)
     return left > superstep(config) - since + SPARE
+
+
+def calls_left(state: Mapping[str, Any], carried: Carried, config: RunnableConfig) -> int | None:
+    """Return the most calls that the `recursion_limit` leaves, this one included, whose answer it lets through.
+
+    A round takes as many supersteps as the last one, and at least those of our hook, the model and the tools; the end
+    takes at least those of our hook, the model and our last hook. None if the state does not have what is left.
+    """
+    left: int | None = state.get(STEPS_LEFT)
+    if left is None:
+        return None
+    seen = carried.get("supersteps", [])
+    took = superstep(config) - seen[-1] if len(seen) == DECISIONS_KEPT else 0
+    return max(0, (left - SHORTEST) // max(took, SHORTEST) + 1)
 
 
 def question(run_id: str, decision: StepDecision) -> dict[str, JSON]:

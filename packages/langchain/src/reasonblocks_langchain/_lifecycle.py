@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage
+from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse, ToolCallRequest
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
@@ -20,7 +21,7 @@ from reasonblocks.exceptions import ConfigError, StaleKey
 from reasonblocks.types import StepDecision, StepInput, StepOutcome
 
 from ._channel import CHANNEL, START, About, Carried, with_new_id
-from ._control import answer_to, can_wait, has_room, question, stopped_by, superstep
+from ._control import answer_to, calls_left, can_wait, has_room, question, stopped_by, superstep
 from ._convert import is_models_own_end, last_answer, outcome_of, step_input, task_of
 from ._failures import WATCH
 from ._request import Overrides, breakpoints, has_tail, marks_system, steer, without_foreign_thinking
@@ -103,7 +104,7 @@ class Lifecycle:
         self._options = options
         self.name = "-".join(("SteeringMiddleware", *_words(options.agent_name)))
         self.runs = ScopedRuns(options.run_id)
-        self.looks = rb.second_look
+        self.counts_supersteps = rb.second_look or rb.tells_framework_limits(options)
         self._interrupt_when = interrupt_when
         self._sessions = Sessions(rb, options, self.runs, interrupt_when)
         self._routed = RoutedModels(chat_model)
@@ -165,6 +166,7 @@ class Lifecycle:
             run, session = yield from self._sessions.run(carried, goes_on=True)
             WATCH.attach(config, run)
             if not _waits(given := self._following(state, carried, session)):
+                given = replace(given, calls_left=calls_left(state, carried, config))
                 decision = yield from _begun(session, given)
                 supersteps = [*carried.get("supersteps", [])[-1:], superstep(config)]
                 now: Carried = {**carried, "supersteps": supersteps}
@@ -275,6 +277,22 @@ class Lifecycle:
             )
         )
         return request.override(**overrides)
+
+    # ------------------------------------------------------------ a tool is called
+
+    def refusal(self, request: ToolCallRequest) -> SteeringFlow[ToolMessage | None]:
+        """Return the answer to a call whose tool is used up; None for a call that is to be made."""
+        if (carried := self._carried(request.state)) is None:
+            return None
+        with self._rb.guard("limiting a tool"):
+            _, session = yield from self._sessions.run(carried)
+            call = request.tool_call
+            answer = last_answer(request.state["messages"], carried["before_run"])
+            beside = list(takewhile(lambda one: one["id"] != call["id"], answer.tool_calls if answer else ()))
+            text = session.tool_refusal(call["name"], sum(one["name"] == call["name"] for one in beside))
+            if text is not None:
+                return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status="error")
+        return None
 
     # ------------------------------------------------------------ a run ends
 

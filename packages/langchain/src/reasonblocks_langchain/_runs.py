@@ -156,7 +156,7 @@ class ScopedRuns(Runs[Run]):
         return super().add(run)
 
 
-CAPS = AdapterCaps(effort=True)
+CAPS = AdapterCaps(effort=True, tool_limits=True)
 
 
 class Sessions:

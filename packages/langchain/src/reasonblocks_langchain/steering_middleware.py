@@ -11,13 +11,16 @@ from langchain.agents.middleware.types import (
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
+    ToolCallRequest,
     hook_config,
 )
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.types import Command
 
 from reasonblocks.adapters import SteeringHandle, adrive, drive, prepare_snapshots
 
-from ._channel import CHANNEL, Carried, LookingState, SteeringState
+from ._channel import CHANNEL, Carried, CountingState, SteeringState
 from ._control import stop_message
 from ._failures import WATCH
 from ._lifecycle import Decided, Lifecycle
@@ -32,6 +35,7 @@ NO_CONFIG: RunnableConfig = {}
 AgentT = TypeVar("AgentT", bound="Runnable[Any, Any]")
 Handler = Callable[["ModelRequest[Any]"], "ModelResponse[Any]"]
 AsyncHandler = Callable[["ModelRequest[Any]"], "Awaitable[ModelResponse[Any]]"]
+Answered = ToolMessage | Command[Any]
 Update = dict[str, Any]
 
 
@@ -53,8 +57,8 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[Any, Any, Any]):
         super().__init__()
         prepare_snapshots()  # here, because the first step may be on an event loop
         self.tools = []
-        if lifecycle.looks:  # only then: LangGraph warns of the key where a middleware returns the whole state
-            self.state_schema = LookingState
+        if lifecycle.counts_supersteps:  # LangGraph warns of the key where a middleware returns the whole state
+            self.state_schema = CountingState
         self._lifecycle = lifecycle
         self._runs = lifecycle.runs
 
@@ -149,3 +153,17 @@ class SteeringMiddleware(SteeringHandle[Run], AgentMiddleware[Any, Any, Any]):
 
     def _update(self, carried: Carried | None) -> Update | None:
         return None if carried is None else {CHANNEL: {self.name: carried}}
+
+
+class LimitingMiddleware(SteeringMiddleware):
+    """Also refuses the calls of tools that a budget limits. Only then: LangChain wraps each call of a tool for it."""
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answered]) -> Answered:
+        refused = drive(self._lifecycle.refusal(request))
+        return handler(request) if refused is None else refused
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answered]]
+    ) -> Answered:
+        refused = await adrive(self._lifecycle.refusal(request))
+        return await handler(request) if refused is None else refused

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents import Agent, AgentsException, RunConfig, Runner, RunResult, RunResultStreaming, RunState
 from agents.lifecycle import RunHooksBase
+from agents.run import DEFAULT_MAX_TURNS
 
 from reasonblocks.adapters import RoutedModels, RunOptions, SteeringFlow, adrive, drive
 from reasonblocks.messages.openai import Item
@@ -158,7 +159,7 @@ def _run(
     state = asked if isinstance(asked, RunState) else None
     first = getattr(state, "_current_agent", None) or agent
     kept = any(given.get(name) or getattr(state, f"_{name}", None) for name in SERVER_KEEPS)
-    return new_run(
+    run = new_run(
         rb,
         options,
         agent_name=first.name,
@@ -168,6 +169,10 @@ def _run(
         snapshot=snapshot,
         session_id=_session_id(given),
     )
+    most = given.get("max_turns", DEFAULT_MAX_TURNS) if state is None else getattr(state, "_max_turns", None)
+    if isinstance(most, int):  # the SDK raises for a wrong one
+        run.most_calls = run.calls + most - getattr(state, "_current_turn", 0)
+    return run
 
 
 def _session_id(given: Mapping[str, Any]) -> str | None:

@@ -151,6 +151,8 @@ class SteeredRun(HeldRun):
         """The current agent; after a handoff, the one that took over. None until one is known."""
         self.model_routing = model_routing
         """The routed models of the client that decides, whoever makes the call."""
+        self.most_calls: int | None = None
+        """The number of its calls at which the SDK's `max_turns` ends it; None if that is unknown."""
         self.call: Call | None = None
         self.tools = ToolCalls()
         self._waited_for = tuple(waits_for)
@@ -223,8 +225,13 @@ class SteeredRun(HeldRun):
         return True
 
     def _next_call(self, done: Step | None, own_model: str) -> StepInput:
-        key = call_key(self.session.trace.state)
-        return StepInput(key=key, completed=done, default_model=own_model, agent_name=self.agent_name)
+        return StepInput(
+            key=call_key(self.session.trace.state),
+            completed=done,
+            default_model=own_model,
+            agent_name=self.agent_name,
+            calls_left=None if self.most_calls is None else self.most_calls - self.calls,
+        )
 
     def say(self, instructions: str | None, items: Items, decision: StepDecision) -> tuple[str | None, Items]:
         """Return the request with its guidance: never in the input where the server would store it."""

@@ -116,16 +116,18 @@ def replay(rb: SessionFactory, run: RecordedRun, *, advise: bool = False) -> Rep
         model=run.model or None,
         task_profile=run.task_profile,
         framework=REPLAYED,
-        caps=AdapterCaps(advisor=advise),
+        caps=AdapterCaps(advisor=advise, tool_limits=True),
     ) as session:
-        decision = start = session.begin_step(StepInput(default_model=run.model))
+        decision = start = session.begin_step(StepInput(default_model=run.model, seconds=0.0))
         decisions, stands = [], []
         stopped_at = None
         for index, step in enumerate(run.steps):
             session.end_step(decision, _outcome(run.model, step, run.usages[index]))
             if index + 1 == len(run.steps):
                 break
-            decision = drive(session.begin_flow(StepInput(completed=step, default_model=run.model)))
+            seconds = run.seconds[index] if run.seconds else 0.0
+            given = StepInput(completed=step, default_model=run.model, seconds=seconds)
+            decision = drive(session.begin_flow(given))
             decisions.append(decision)
             stands.append(_stand(session))
             if decision.stop is not None:

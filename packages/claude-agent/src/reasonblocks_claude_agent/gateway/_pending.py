@@ -18,7 +18,7 @@ from ..hooks import ends_with
 from ._meter import Meter
 from ._request import Awaited, Headers, steer_request
 
-GATEWAY_CAPS = AdapterCaps(advisor=False)
+GATEWAY_CAPS = AdapterCaps(advisor=False, tool_limits=True)
 MAX_AGENTS = 256
 MAX_SEALS = 4_096
 Guard = Callable[[str], AbstractContextManager[None]]

@@ -20,6 +20,7 @@ from ._decide import (
 from ._flow import after_fault, step_flow
 from ._last import final_fault, final_flow, look_flow
 from .routing import ESCALATE
+from .tool_limits import refusal
 
 __all__ = [
     "ESCALATE",
@@ -35,6 +36,7 @@ __all__ = [
     "is_second_look_to_come",
     "key_of",
     "look_flow",
+    "refusal",
     "step_flow",
     "with_note",
     "with_outcome",

@@ -14,6 +14,7 @@ from ._lessons import Lessons, lessons_for, record_tiers, standing_rules
 from ._speak import record_injection, speak
 from .budget import REASON, is_used_up, tell_budget
 from .control import apply_stop_rule, next_note, review_injections, verdict
+from .tool_limits import count_tools
 
 
 def step_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
@@ -35,6 +36,8 @@ def after_fault(state: TraceState, given: StepInput, settings: Settings) -> tupl
     moved = replace(state, faults=state.faults + 1)
     if given.auxiliary:
         return _auxiliary(moved, given, settings)
+    if state.pending is not None:
+        moved = count_tools(moved, state.pending.tool_calls, settings)
     moved = replace(moved, fired_before=(*state.fired_before, False)[-gates.LOOK_BACK :])
     if (ended := stop_over_budget(moved, given, settings)) is not None:
         return ended
@@ -52,14 +55,14 @@ def _first_call(state: TraceState, given: StepInput, settings: Settings) -> Flow
     decision = replace(blank(state, settings, key_of(given), skipped=skipped), retrieved=lessons.retrieved)
     told, dropped = yield from review_injections(lessons.injections, state, decision, settings)
     note = yield from next_note(state, settings)
-    state, line = tell_budget(record_tiers(state, lessons), settings)
+    state, line = tell_budget(record_tiers(state, lessons), settings, given.calls_left)
     return finish_decision(state, given, decision, settings, told, lessons.warnings, dropped, note, line)
 
 
 def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[tuple[TraceState, StepDecision]]:
     """Score, advance, evaluate, gate, retrieve, route and render: sections 1, 3 to 9."""
     assessment = yield from assess(state, given.completed, settings)
-    after_assessment = record_assessment(state, assessment)
+    after_assessment = count_tools(record_assessment(state, assessment), assessment.step.tool_calls, settings)
     so_far = decision_for(state, assessment, settings, gate=None, skipped=None, key=key_of(given))
     if assessment.fsm_state is FSMState.END:
         if is_used_up(after_assessment, settings) and settings.mode == "steer":
@@ -92,7 +95,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
     injections = (*((speech.injection,) if speech.injection else ()), *told)
     warnings, dropped = speech.warnings + lessons.warnings, speech.dropped + dropped
     note = yield from next_note(after_retrieval, settings)
-    after_line, line = tell_budget(after_retrieval, settings)
+    after_line, line = tell_budget(after_retrieval, settings, given.calls_left)
     return finish_decision(after_line, given, decision, settings, injections, warnings, dropped, note, line)
 
 

@@ -1,14 +1,19 @@
 """Tells the agent what is left of its budget, and ends the run when that is used up.
 
 A limit ends the run exactly, so that what the agent was told is true. Calls are the steps of the run: the retries of
-one call are one, and auxiliary calls are none. Tokens are those that the framework has reported.
+one call are one, and auxiliary calls are none. Tokens are those that the framework has reported, and the session counts
+the seconds. The budget "auto" has the calls that the framework's own limits leave at most, and the framework ends the
+run.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import floor, log10
 
 from ..types import Budget, Injection, Settings, TraceState
+from ..types.steering import AUTO
+from .tool_limits import tell_tools
 
 REASON = "budget"
 """The reason for which a run ends whose budget is used up."""
@@ -23,8 +28,9 @@ class _Left:
     """The rest of one limit, this call included."""
 
     unit: str
-    left: int
-    limit: int
+    left: int | float
+    limit: int | float
+    of_framework: bool = False
 
     @property
     def share(self) -> float:
@@ -32,7 +38,18 @@ class _Left:
 
     @property
     def line(self) -> str:
-        return f"Budget: {self.left:,} of {self.limit:,} {self.unit} {'is' if self.left == 1 else 'are'} left."
+        if self.of_framework:
+            return f"Budget: at most {self.left:,} calls are left."
+        left, smallest = self.left, 1.0
+        if isinstance(left, float):  # rounded down to at least three digits of the limit
+            smallest = 10.0 ** min(0, floor(log10(self.limit)) - 2)
+            left = floor(round(left / smallest, 9)) * smallest
+        amount = _number(left) if left else f"less than {_number(smallest)}"
+        return f"Budget: {amount} of {_number(self.limit)} {self.unit} {'is' if left in (0, 1) else 'are'} left."
+
+
+def _number(value: int | float) -> str:
+    return f"{value:,.12g}" if isinstance(value, float) else f"{value:,}"
 
 
 def is_used_up(state: TraceState, settings: Settings) -> bool:
@@ -40,57 +57,78 @@ def is_used_up(state: TraceState, settings: Settings) -> bool:
     budget = settings.budget
     if budget is None or not settings.ends_at_budget:
         return False
-    return any(limit.left <= 0 for limit in _limits(state, budget))
+    return any(limit.left <= 0 for limit in _limits(state, budget, None))
 
 
-def tell_budget(state: TraceState, settings: Settings) -> tuple[TraceState, Injection | None]:
+def tell_budget(state: TraceState, settings: Settings, calls_left: int | None) -> tuple[TraceState, Injection | None]:
     """Return the line for the next call, or None, and the state that has it told.
 
-    Each share of `tell_at` is told once, by the limit that is nearer to its end; near the end, the agent is told to
-    deliver. The limit of calls is extended then, before anything is said of a last call, so that it stays true.
+    `calls_left` are those that the framework's limits leave. Of a tool's limit it is told at another call than of the
+    run's end.
     """
     budget = settings.budget
     if budget is None:
         return state, None
-    limits = _limits(state, budget)
+    after, text, is_end = _tell_run(state, settings, budget, calls_left)
+    if not is_end:
+        of_tool, about_tool = tell_tools(state, settings)
+        if about_tool:
+            after, text = of_tool, about_tool
+    return after, Injection(source="BudgetInjection", text=text) if text else None
+
+
+def _tell_run(
+    state: TraceState, settings: Settings, budget: Budget, calls_left: int | None
+) -> tuple[TraceState, str, bool]:
+    """Return the state, the text, and whether it is about the run's end.
+
+    Each share of `tell_at` is told once, by the limit that is nearer to its end; near the end, the agent is told to
+    deliver. The limit of calls is extended then, before anything is said of a last call, so that it stays true.
+    """
+    limits, ends = _limits(state, budget, calls_left), settings.ends_at_budget or budget == AUTO
     if not limits or any(limit.left <= 0 for limit in limits):
-        return state, None
+        return state, "", False
     nearest = min(limits, key=lambda limit: limit.share)
     told = min([share for share in budget.tell_at if nearest.share <= share], default=1.0)
-    is_new, text = told < state.budget_told, ""
-    if settings.ends_at_budget and not state.budget_landed and _is_near(nearest, budget, told, is_new=is_new):
+    is_new, text, is_end = told < state.budget_told, "", False
+    if ends and not state.budget_landed and _is_near(nearest, budget, told, is_new=is_new):
+        is_end = True
         if nearest.unit == "calls" and _may_extend(state, budget):
             state, text = _extended(state, budget)
         else:
             state = replace(state, budget_landed=True)
-            opening = _calls_line(nearest.left, budget) if nearest.unit == "calls" else nearest.line
+            opening = _calls_line(int(nearest.left), budget) if nearest.unit == "calls" else nearest.line
             text = f"{opening} {DELIVER}"
     elif budget.every_call or (is_new and not state.budget_landed):
         text = nearest.line
-    if settings.ends_at_budget and _calls_left(state, budget) == 1:
-        text = LAST
-    state = replace(state, budget_told=min(told, state.budget_told))
-    return state, Injection(source="BudgetInjection", text=text) if text else None
+    if ends and _calls_left(state, budget, calls_left) == 1:
+        text, is_end = LAST, True
+    return replace(state, budget_told=min(told, state.budget_told)), text, is_end
 
 
 def _is_near(nearest: _Left, budget: Budget, told: float, *, is_new: bool) -> bool:
-    """Return True from `land_at` calls before the end on; at the last share if the tokens end first."""
+    """Return True from `land_at` calls before the end on; at the last share if another limit ends first."""
     if nearest.unit == "calls":
         return nearest.left <= max(budget.land_at, 1)
     return is_new and budget.land_at > 0 and told == min(budget.tell_at, default=None)
 
 
-def _limits(state: TraceState, budget: Budget) -> list[_Left]:
+def _limits(state: TraceState, budget: Budget, calls_left: int | None) -> list[_Left]:
     """Return the limits of which is known what is left. Tokens that a framework does not report are not."""
     found = []
-    if (calls := _calls_left(state, budget)) is not None:
-        found.append(_Left(unit="calls", left=calls, limit=calls + state.steps_begun))
+    if (calls := _calls_left(state, budget, calls_left)) is not None:
+        limit = calls + state.steps_begun
+        found.append(_Left(unit="calls", left=calls, limit=limit, of_framework=budget == AUTO))
     if budget.tokens is not None and state.total_tokens:
         found.append(_Left(unit="tokens", left=budget.tokens - state.total_tokens, limit=budget.tokens))
+    if budget.seconds is not None:
+        found.append(_Left(unit="seconds", left=budget.seconds - state.seconds, limit=budget.seconds))
     return found
 
 
-def _calls_left(state: TraceState, budget: Budget) -> int | None:
+def _calls_left(state: TraceState, budget: Budget, of_framework: int | None = None) -> int | None:
+    if budget == AUTO:
+        return of_framework
     return None if budget.calls is None else budget.calls + state.budget_extension - state.steps_begun
 
 
@@ -107,5 +145,6 @@ def _extended(state: TraceState, budget: Budget) -> tuple[TraceState, str]:
 
 
 def _calls_line(left: int, budget: Budget) -> str:
-    """Return the calls that are left; beside a limit of tokens, the run may end before them."""
-    return f"{'' if budget.tokens is None else 'At most '}{left:,} calls are left, this one included."
+    """Return the calls that are left; by a framework's limit, or beside another one, the run may end before them."""
+    at_most = budget == AUTO or (budget.tokens, budget.seconds) != (None, None)
+    return f"{'At most ' if at_most else ''}{left:,} calls are left, this one included."

@@ -32,7 +32,7 @@ class Options:
     transition: Transition | None = None
     model_routing: Mapping[str, object] | None = None
     token_budget: int | None = None
-    budget: Budget | None = None
+    budget: Budget | Literal["auto"] | None = None
     task_profile: str = "coding"
     weights: Mapping[str, float] | None = None
     monitors: Iterable[Monitor | str] = ()

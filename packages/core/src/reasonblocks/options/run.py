@@ -147,6 +147,7 @@ def settings_of(
         stop_when=base.stop_when if caps.stop else None,
         budget=base.budget if options.budget is None else limits("budget", options.budget),
         ends_at_budget=caps.stop,
+        refuses_tools=caps.tool_limits and run.mode == "steer" and not base.disabled,
         interrupt_when=interrupt_when,
         second_look=base.second_look if caps.second_look else None,
         standing_rules="first_call" if where == "context" else base.standing_rules,
@@ -156,17 +157,20 @@ def settings_of(
     )
 
 
-def unable(config: Config, caps: AdapterCaps, settings: Settings) -> list[str]:
-    """Return the names of the options that the framework cannot satisfy."""
+def unable(config: Config, caps: AdapterCaps, settings: Settings) -> Mapping[str, str]:
+    """Return the options that the framework cannot satisfy, and what they do instead."""
     if settings.mode == "observe" or settings.disabled:
-        return []
+        return {}
     wanted = {
         "stop_when": config.settings.stop_when is not None and not caps.stop,
         "advisor": config.settings.advisor and not caps.advisor,
         "escalate": config.settings.escalate is not None and settings.escalate is None,
         "second_look": config.settings.second_look is not None and not caps.second_look,
     }
-    return [name for name, lacks in wanted.items() if lacks]
+    lacking = {name: "has no effect on this run" for name, lacks in wanted.items() if lacks}
+    if settings.budget is not None and settings.budget.tools and not caps.tool_limits:
+        lacking["budget.tools"] = "is told, and no call is refused"
+    return lacking
 
 
 def _escalate(wanted: Escalate | None, names: Mapping[str, str], caps: AdapterCaps) -> Escalate | None:

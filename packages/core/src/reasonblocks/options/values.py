@@ -12,7 +12,7 @@ from typing import TypeVar, get_args
 from ..engine.fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM, Thresholds
 from ..exceptions import ConfigError
 from ..types import Budget, Escalate, Transition
-from ..types.steering import Condition, SecondLook
+from ..types.steering import AUTO, Condition, SecondLook
 from ..util.json import MAX_INT, is_number
 from ..util.secret import KEY_RULE, Secret, describe_key, is_key
 
@@ -170,19 +170,33 @@ MOST_SHARES = 16
 """The most shares in a budget's `tell_at`."""
 MOST_LANDING = 100
 """The most calls before the end of a budget from which on an agent is told to deliver."""
+MOST_TOOLS, TOOL_BYTES = 8, 100
+"""The most tools in a budget, and bytes in a tool's name: a sentence about one fits into 200 bytes."""
+MOST_SECONDS = 366 * 24 * 60 * 60
+"""The longest time of a budget: a year."""
 
 
 def limits(name: str, value: object) -> Budget | None:
     """Return a run's budget, validated."""
     if value is None:
         return None
+    if value == "auto":
+        return AUTO
     if not isinstance(value, Budget):
-        raise ConfigError(name, value, "must be a Budget, such as Budget(calls=40), or None")
-    if value.calls is None and value.tokens is None:
-        raise ConfigError(name, value, "must have calls or tokens")
+        raise ConfigError(name, value, 'must be a Budget, such as Budget(calls=40), "auto", or None')
+    if not any(getattr(value, limit) for limit in ("calls", "tokens", "seconds", "tools")):
+        raise ConfigError(name, value, "must have calls, tokens, seconds or tools")
     for field in ("calls", "tokens"):
         if (limit := getattr(value, field)) is not None:
             _whole(f"{name}.{field}", limit, 1, MAX_INT)
+    if value.seconds is not None and not (is_number(value.seconds) and 0 < value.seconds <= MOST_SECONDS):
+        raise ConfigError(f"{name}.seconds", value.seconds, f"must be a number above 0, at most {MOST_SECONDS:,}")
+    tools = dict(mapping(f"{name}.tools", value.tools))
+    if len(tools) > MOST_TOOLS or not all(map(_is_tool, tools)):
+        rule = f"must have the names of at most {MOST_TOOLS} tools, of 1 to {TOOL_BYTES} bytes"
+        raise ConfigError(f"{name}.tools", value.tools, rule)
+    for tool, calls in tools.items():
+        _whole(f"{name}.tools[{tool!r}]", calls, 1, MAX_INT)
     _whole(f"{name}.land_at", value.land_at, 0, MOST_LANDING)
     _whole(f"{name}.extend", value.extend, 0, MAX_INT)
     flag(f"{name}.every_call", value.every_call)
@@ -191,7 +205,7 @@ def limits(name: str, value: object) -> Budget | None:
         raise ConfigError(f"{name}.tell_at", value.tell_at, f"must be at most {MOST_SHARES} numbers between 0 and 1")
     if value.extend and value.calls is None:
         raise ConfigError(f"{name}.extend", value.extend, "extends calls, of which the budget has no limit")
-    return replace(value, tell_at=shares)
+    return replace(value, tell_at=shares, tools=tools or None)
 
 
 MOST_CALLS = 10_000
@@ -213,6 +227,10 @@ def escalation(name: str, value: object) -> Escalate | None:
     for field, least in (("after", 0), ("dwell", 1), ("times", 1)):
         _whole(f"{name}.{field}", getattr(value, field), least, MOST_CALLS)
     return value
+
+
+def _is_tool(name: object) -> bool:
+    return isinstance(name, str) and name.isprintable() and 0 < len(name.encode()) <= TOOL_BYTES
 
 
 def _whole(name: str, value: object, least: int, most: int) -> None:

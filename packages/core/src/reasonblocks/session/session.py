@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import inf
@@ -24,6 +24,7 @@ from ..engine import (
     is_second_look_to_come,
     key_of,
     look_flow,
+    refusal,
     step_flow,
     with_note,
     with_outcome,
@@ -53,6 +54,7 @@ from ..util.memo import Memo
 from ..util.text import count_noun
 from .advice import STEPS
 from .answers import Backends, StepInFlight
+from .clock import RunClock
 from .drive import SteeringFlow, adrive, drive, ms_since
 from .guard import Faults, not_built
 from .log import StepLog, in_doubt
@@ -111,6 +113,7 @@ class SteeringSession:
         patience = parse_patience(settings.patience) if settings.patience is not None else Patience()
         self._log, self._memo = StepLog(patience.name, self._events), Memo()
         self._recent: deque[Step] = deque(maxlen=STEPS if settings.advisor else 0)
+        self._clock = RunClock()
         self._failure: str | None = None
         self._paused = False
         self._judged: _Judged | None = None
@@ -139,6 +142,7 @@ class SteeringSession:
         """
         _check(given)
         ends = self._ends_now
+        self._count_time(given.seconds)
         yield from self._learn_patience(ends)
         if (self._backends.conditions or self._backends.on_injection) and not given.auxiliary:
             with self._faults.guard("reading a step"):  # the caller's callables read the log
@@ -154,6 +158,7 @@ class SteeringSession:
     def end_step(self, decision: StepDecision, outcome: StepOutcome) -> None:
         """Record the call's outcome. For a retry, the last outcome is kept, and attempts and tokens add up."""
         started = time.perf_counter()
+        self._count_time()
         with self._faults.guard("ending a step"):
             if newest := _is_newest(decision, self._state):
                 self._log.ensure(decision)
@@ -200,6 +205,8 @@ class SteeringSession:
 
     def pause(self) -> None:
         """Pause the run, which waits in a checkpoint: nothing here finishes it. Its next step continues it."""
+        self._count_time()
+        self._clock.stop()
         self._log.settle()
         self._open_runs.forget(self)
         self._paused = True
@@ -248,6 +255,7 @@ class SteeringSession:
             return self._repeated_look(given)
         if not self.wants_second_look or not self._has_last_step(given):
             return None
+        self._count_time(given.seconds)
         step = self._step(look_flow(self._state, given, self._settings), self._ends_now)
         yield from step.run()
         if self._state is not step.before:
@@ -286,6 +294,14 @@ class SteeringSession:
         if noted is not last:
             self._log.amend(noted)
         return noted
+
+    def tool_refusal(self, name: str, earlier: int = 0) -> str | None:
+        """Return the text with which to answer a call of the newest answer in place of its tool; None to run the tool.
+
+        `earlier` is the number of this tool's calls before it in the same answer. An adapter that asks for this has
+        `AdapterCaps.tool_limits`.
+        """
+        return refusal(self._state, self._settings, name, earlier)
 
     def without_tail(self, decision: StepDecision) -> StepDecision:
         """Return the decision with its guidance in the system message, as in the rest of the run; log it once a run.
@@ -335,10 +351,10 @@ class SteeringSession:
             self._say_placement(f"this run of {self.run.framework!r} has no placement {asked!r}")
         return self
 
-    def warn_unable(self, options: Sequence[str]) -> Self:
-        """Return the session; log each of these options, which its framework cannot satisfy."""
-        for option in options:
-            self._faults.say(option, f"{self.run.framework!r} cannot do this: {option} has no effect on this run")
+    def warn_unable(self, options: Mapping[str, str]) -> Self:
+        """Return the session; log each of these options, which its framework cannot satisfy, and what it does."""
+        for option, effect in options.items():
+            self._faults.say(option, f"{self.run.framework!r} cannot do this: {option} {effect}")
         return self
 
     def routing(self, state: str) -> AbstractContextManager[None]:
@@ -389,6 +405,12 @@ class SteeringSession:
     def _ends_now(self) -> float:
         """The deadline of what begins now, on the monotonic clock."""
         return min(time.monotonic() + self._deadline, self._ends)
+
+    def _count_time(self, seconds: float | None = None) -> None:
+        """Add the time that has passed to the run's, or take the adapter's count, if there is a budget of seconds."""
+        if self._settings.budget is not None and self._settings.budget.seconds is not None:
+            now = self._state.seconds + self._clock.passed() if seconds is None else seconds
+            self._state = replace(self._state, seconds=now)
 
     def _learn_patience(self, ends: float) -> SteeringFlow[None]:
         """Take the patience of the run's agent before its first call, unless the caller has given one."""

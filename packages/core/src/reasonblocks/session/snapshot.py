@@ -76,7 +76,7 @@ def _without_our_memories(state: TraceState) -> TraceState:
 def _check_numbers(state: TraceState) -> None:
     if not all(0 <= difficulty <= 1 for difficulty in state.difficulty_history):
         raise SnapshotError("difficulty_history", state.difficulty_history, "must be numbers in [0, 1]")
-    for name in ("calls", "auxiliary_calls", "faults", "total_tokens"):
+    for name in ("calls", "auxiliary_calls", "faults", "total_tokens", "seconds"):
         if getattr(state, name) < 0:
             raise SnapshotError(name, getattr(state, name), "must be at least 0")
     if state.steps_begun < 0:

@@ -93,6 +93,12 @@ class TraceState:
     """True once it was told to deliver."""
     budget_extension: int = 0
     """The calls by which its budget was extended."""
+    seconds: float = 0.0
+    """The time that the run took up to its newest call or answer; only counted for a budget of seconds."""
+    tool_uses: Mapping[str, int] = field(default_factory=dict)
+    """The calls of tools that its budget limits."""
+    tools_told: Mapping[str, float] = field(default_factory=dict)
+    """The lowest share of a tool's calls that the agent was told of."""
     escalations: int = 0
     """How often calls of the run were escalated."""
     escalated_until: int = 0

@@ -95,6 +95,10 @@ class StepInput:
     `auxiliary` marks a call that is not a step, such as planning, summarising or making a title. It gets no guidance,
     is logged with its tokens as `skipped_reason="auxiliary"`, and is ignored by every rule. Its `completed` is not
     read: pass it with the next step.
+
+    `calls_left` is the most calls that the framework's own limits leave, this one included; None if that is unknown. A
+    run with `budget="auto"` is told of it. `seconds` is the time since the run began, for `Budget(seconds=...)`; with
+    None the session counts it.
     """
 
     key: str | None = None
@@ -102,6 +106,8 @@ class StepInput:
     default_model: str = ""
     agent_name: str | None = None
     auxiliary: bool = False
+    calls_left: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ class RunFields(TypedDict, total=False):
     experiment_id: str | None
     unit_id: str | None
     on_fraction: float | None
-    budget: Budget | None
+    budget: Budget | Literal["auto"] | None
 
 
 class RunKeywords(RunFields, total=False):
@@ -99,7 +99,7 @@ class RunOptions:
     experiment_id: str | None = None
     unit_id: str | None = None
     on_fraction: float | None = None
-    budget: Budget | None = None
+    budget: Budget | Literal["auto"] | None = None
 
     def check(
         self,

@@ -198,8 +198,9 @@ class AdapterCaps:
     """The capabilities of a framework.
 
     `stop` is False if an adapter cannot end a run before its next call, and `second_look` if it cannot continue a run
-    that has ended. `effort` is True if it makes a call with the reasoning effort of its decision, and
-    `advisor` False if its hooks may not wait for a model.
+    that has ended. `effort` is True if it makes a call with the reasoning effort of its decision, `advisor` False if
+    its hooks may not wait for a model, and `tool_limits` True if it refuses the calls of tools for which the session
+    has a `tool_refusal`.
     """
 
     ephemeral: bool = True
@@ -211,6 +212,7 @@ class AdapterCaps:
     second_look: bool = True
     effort: bool = False
     advisor: bool = True
+    tool_limits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,17 +220,26 @@ class Budget:
     """The limits at which a run ends, and when its agent is told what is left of them.
 
     `calls` are model calls that are steps: the retries of one call are one, and auxiliary calls are none. `tokens` are
-    input plus output, as the framework reports them. `tell_at` has the shares that are left when the agent is told;
-    with `every_call`, it is told at each call. From `land_at` calls before the end on, it is told once to deliver, and
-    before the last call to answer. `extend` grants so many calls more, once, if none of the last 8 steps was dead.
+    input plus output, as the framework reports them. `seconds` are those since the run's first call, without the time
+    in which it is paused; a call that has begun is not cut off. `tools` are calls of single tools, by name: they end no
+    run, and where the framework can, further calls are refused. `tell_at` has the shares that are left when the agent
+    is told; with `every_call`, it is told at each call. From `land_at` calls before the end on, it is told once to
+    deliver, and before the last call to answer. `extend` grants so many calls more, once, if none of the last 8 steps
+    was dead.
     """
 
     calls: int | None = None
     tokens: int | None = None
+    seconds: float | None = None
+    tools: Mapping[str, int] | None = None
     tell_at: tuple[float, ...] = (0.5, 0.25, 0.1)
     land_at: int = 3
     extend: int = 0
     every_call: bool = False
+
+
+AUTO = Budget()
+"""The budget "auto", without a limit of its own: the framework's limits are told, and the framework ends the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +300,8 @@ class Settings:
     budget: Budget | None = None
     ends_at_budget: bool = True
     """False if the framework cannot end a run before its next call: then no call is said to be the last."""
+    refuses_tools: bool = False
+    """True if calls of a tool beyond its limit are refused."""
     escalate: Escalate | None = None
     """With the name of its model; None if the framework can do nothing of it."""
     advisor: bool = False

@@ -136,6 +136,12 @@ def _shares(text: str) -> tuple[float, ...]:
     return tuple([number(part) for part in text.split("/")])
 
 
+def _counts(text: str) -> dict[str, int]:
+    """Read the numbers of named things, as in `search:10/fetch:5`."""
+    pairs = [part.rpartition(":") for part in text.split("/")]
+    return {name: whole(count) for name, _, count in pairs}
+
+
 def _yes(text: str) -> bool:
     if text not in ("yes", "no", "true", "false"):
         raise BadParameter(f"{text!r} is not yes or no")
@@ -143,7 +149,7 @@ def _yes(text: str) -> bool:
 
 
 RECORDS: Mapping[str, tuple[type[Any], Mapping[str, Read]]] = {
-    "budget": (Budget, {"tell_at": _shares, "every_call": _yes}),
+    "budget": (Budget, {"seconds": number, "tools": _counts, "tell_at": _shares, "every_call": _yes}),
     "escalate": (Escalate, {"model": str, "effort": str}),
 }
 """The settings that are records, and the readers of their fields that are no whole numbers."""

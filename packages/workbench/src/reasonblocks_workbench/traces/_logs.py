@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -119,7 +119,9 @@ def recorded_of(log: RunLog) -> RecordedRun:
     Auxiliary calls are no steps. A call without an answer, or without an event after it, is no step either.
     """
     calls = {event.step_index: event for event in log.steps if not event.final}
-    found = [(completed_of(event), _usage_before(event.step_index, calls)) for event in _with_step(log.steps, calls)]
+    events = list(_with_step(log.steps, calls))
+    found = [(completed_of(event), _usage_before(event.step_index, calls)) for event in events]
+    begun = min((event.timestamp for event in log.steps), default=0.0)
     run = log.start.run if log.start else None
     header = Header(
         run_id=log.run_id,
@@ -131,7 +133,8 @@ def recorded_of(log: RunLog) -> RecordedRun:
         parent_run_id=run.parent_run_id if run else None,
     )
     steps: tuple[Step, ...] = tuple(step for step, _ in found)
-    return header.recorded(log.file, log.line, steps, tuple(usage for _, usage in found))
+    recorded = header.recorded(log.file, log.line, steps, tuple(usage for _, usage in found))
+    return replace(recorded, seconds=tuple(event.timestamp - begun for event in events))
 
 
 def runs_of_logs(logs: Logs) -> Runs:

@@ -26,7 +26,8 @@ class RecordedRun:
     none that is known. `line` is the first line of the run, 1-based. Runs with the same task have the same `task_key`:
     the file's own key, or a digest of the task's text, or of the run's place if it has no task. `oracle_stop` is True
     if the environment ended the run at its first success, so that its length reveals the outcome. `parent_run_id` is
-    the run that started this one, if the file names it.
+    the run that started this one, if the file names it. `seconds` has one entry a step, the time from the first call to
+    the call after this step; it is empty if the file has no such times.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class RecordedRun:
     model: str = ""
     oracle_stop: bool = False
     parent_run_id: str | None = None
+    seconds: tuple[float, ...] = ()
 
     @property
     def outcome_kind(self) -> OutcomeKind:
