@@ -102,9 +102,10 @@ def advise(request: AdviceRequest) -> str:
 
 
 def print_levers(step_log: Iterable[StepLogEntry]) -> None:
-    """Print each call of a run: its model, the route if it has one, and what it was told."""
+    """Print each call of a run: its model, its route or effort if it has one, and what it was told."""
     for entry in step_log:
-        print(f"call {entry.step}: {entry.model_id}{f' ({entry.route})' * bool(entry.route)}")
+        lever = entry.route or entry.effort
+        print(f"call {entry.step}: {entry.model_id}{f' ({lever})' * bool(lever)}")
         for source, text in zip(entry.injection_sources, entry.intervention_texts):
             if source != "E3Injection":
                 print(textwrap.indent(text, "  | "))

@@ -14,7 +14,7 @@ LANDING = (
     "At most 3 calls are left, this one included. Use them to deliver the best result that you have, and say what is"
     " missing."
 )
-LAST = "This is the last call: answer now, without calling a tool."
+LAST = "This is the last call: give your answer now. No result of a tool is read after it."
 
 
 def auto(**options: Any) -> ReasonBlocks:

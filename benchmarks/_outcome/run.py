@@ -10,7 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from reasonblocks import Budget, ReasonBlocks, SteeringSession
-from reasonblocks.advisors import INSTRUCTIONS, advice_in, question
+from reasonblocks.advisors.asking import INSTRUCTIONS, advice_in, question
 from reasonblocks.engine.routing import ESCALATE
 from reasonblocks.monitors.sightings import OWN_MEMORY
 from reasonblocks.monitors.untried import alternatives

@@ -19,7 +19,7 @@ from tests.core.world import begin, called, client, run, speaks, through_json
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 DELIVER = "Use them to deliver the best result that you have, and say what is missing."
-LAST = "This is the last call: answer now, without calling a tool."
+LAST = "This is the last call: give your answer now. No result of a tool is read after it."
 
 
 @dataclass

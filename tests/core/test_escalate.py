@@ -88,6 +88,7 @@ EFFORT = Escalate(effort="high", after=0, dwell=2, times=1)
 
 
 def efforts(escalate: Escalate, caps: AdapterCaps, **options: Any) -> list[tuple[str | None, str | None]]:
+    """The routes and efforts of the calls that have one."""
     session = client(escalate, **options).session(caps=caps)
     found = []
     for number in range(9):
@@ -98,9 +99,35 @@ def efforts(escalate: Escalate, caps: AdapterCaps, **options: Any) -> list[tuple
 
 
 def test_the_agents_own_model_gets_more_effort() -> None:
-    assert efforts(EFFORT, AdapterCaps(effort=True)) == [("ESCALATE", "high")] * 2
-    assert efforts(EFFORT, AdapterCaps(effort=True, routing="none")) == [("ESCALATE", "high")] * 2
+    assert efforts(EFFORT, AdapterCaps(effort=True)) == [(None, "high")] * 2
+    assert efforts(EFFORT, AdapterCaps(effort=True, routing="none")) == [(None, "high")] * 2
     assert efforts(EFFORT, AdapterCaps(effort=True), mode="observe") == []
+
+
+def test_more_effort_leaves_the_model_of_the_state() -> None:
+    routed = {"NORMAL": "usual", "SLOW": "slow", "SKIP": "skip", "FAST": "fast"}
+    found = efforts(EFFORT, AdapterCaps(effort=True), model_routing=routed)
+    assert [pair for pair in found if pair[1]] == [("NORMAL", "high")] * 2
+
+
+def test_a_model_that_takes_no_effort_is_called_without(caplog: pytest.LogCaptureFixture) -> None:
+    both = Escalate(model="strong", effort="high", after=0, dwell=3, times=1)
+    session = client(both, strict=False).session(caps=AdapterCaps(effort=True))
+    for number in range(10):
+        decision = decide(session, number, STUCK)
+        if decision.effort is not None:
+            session.effort_failed(TypeError("strong has no effort"))
+        session.end_step(decision, StepOutcome(model="m"))
+    assert [entry.route for entry in session.step_log].count("ESCALATE") == 3
+    assert {entry.effort for entry in session.step_log} == {None}
+    assert sum("the effort 'high' is not asked for any more" in record.message for record in caplog.records) == 1
+
+
+def test_an_observed_run_records_the_effort_that_it_was_not_given() -> None:
+    session = client(EFFORT, mode="observe").session(caps=AdapterCaps(effort=True))
+    log = play(session, STUCK)
+    assert {(entry.effort, entry.route) for entry in log} == {(None, None)}
+    assert [entry.withheld_effort for entry in log].count("high") == 2
 
 
 def test_a_framework_without_efforts_or_models_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -118,10 +145,10 @@ def test_a_provider_that_refuses_the_effort_is_not_asked_for_it_again(caplog: py
         if decision.effort:
             session.withdraw(decision, 400)
             again = decide(session, number, STUCK)
-            assert (again.replayed, again.effort, again.route) == (True, None, None)
+            assert (again.replayed, again.effort) == (True, None)
         session.end_step(decision, StepOutcome(model="m"))
-    assert sum("HTTP 400 with the effort 'high'" in record.message for record in caplog.records) == 1
-    assert {entry.route for entry in session.step_log} == {None}
+    assert sum("refused a call with it, HTTP 400" in record.message for record in caplog.records) == 1
+    assert {entry.effort for entry in session.step_log} == {None}
 
 
 # ------------------------------------------------------------ any run

@@ -50,7 +50,7 @@ def test_the_facts_come_in_their_order() -> None:
     )
     assert lines_of(*steps, wanted="unchecked") == [
         'The task: "Mend it."',
-        'Since the newest check, these changes were made: edit_file(path="b.py").',
+        'Calls that may have changed something since the newest check: edit_file(path="b.py").',
         "Files were changed since the newest check, and no check was seen after that. "
         'That check was bash(command="pytest -q"); its result says "2 failed, 1 passed in 0.1s".',
         RUN_IT,
@@ -61,7 +61,7 @@ def test_the_facts_come_in_their_order() -> None:
 def test_a_claim_without_a_check_is_told_that_none_was_seen() -> None:
     claims = Step(thought="I ran the tests: 14 passed.")
     found = lines_of(edit("a.py"), claims, wanted="doubt")
-    assert found[1] == 'These changes were made: edit_file(path="a.py").'
+    assert found[1] == 'Calls that may have changed something: edit_file(path="a.py").'
     assert found[2:] == [
         "The answer says that a check was run, but no call of this run was recognised as a test, build, type or lint"
         " check.",
@@ -176,9 +176,9 @@ def _stated(script: Sequence[tuple[str, str]]) -> list[str]:
     edits = [f'edit_file(path="{name}.py")' for kind, name in since if kind == "edit"]
     lines = ['The task: "Mend it."']
     if edits:
-        more = f"; and {len(edits) - 5} before them" if len(edits) > 5 else ""
-        start = "Since the newest check, these changes were made: " if checks else "These changes were made: "
-        lines.append(f"{start}{'; '.join(edits[-5:])}{more}.")
+        more = f"; and {len(edits) - 5} earlier one{'s' if len(edits) > 6 else ''}" if len(edits) > 5 else ""
+        when = " since the newest check" if checks else ""
+        lines.append(f"Calls that may have changed something{when}: {'; '.join(edits[-5:])}{more}.")
     ago = len(script) - checks[-1] if checks else 0
     steps = f"{ago} step{'s' if ago > 1 else ''} before this answer"
     red = checks and script[checks[-1]][0] == "red" and not edits

@@ -23,7 +23,7 @@ PROMISED = {
         ToolCall ToolResult TraceState Transition Usage
     """,
     "reasonblocks.advisors": """
-        INSTRUCTIONS advice_in ask_chat_model chat question
+        chat
     """,
     "reasonblocks.ports": """
         Advisor AsyncEvaluator AsyncPatternStore BatchSink Curve Embedder Evaluate Evaluator FindingStore Mailbox Memo

@@ -135,7 +135,10 @@ def test_the_longest_ids_beside_the_longest_steps_stay_under_64_kb(text: str) ->
                failure_type=f"{at}".ljust(200, "x"), monitor=name, pattern_id=f"p{at}".ljust(200, "x"))
         for at in range(12)
     ]  # fmt: skip
-    rb = client(*said, store=many, standing_rules="run", monitors=[Greedy(f"greedy-{at}") for at in range(2)])
+    rb = client(
+        *said, store=many, standing_rules="run", second_look="always",
+        monitors=[Greedy(f"greedy-{at}") for at in range(2)],
+    )  # fmt: skip
     session = rb.session(task=text)
     largest = 0
     for number in range(12):

@@ -25,7 +25,7 @@ def test_each_lever_is_seen(framework: str) -> None:
     shown = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert shown.returncode == 0, shown.stderr
     calls = shown.stdout.split("call ")[1:]
-    assert [number for number, call in enumerate(calls) if "(ESCALATE)" in call] == [5, 6]
-    assert "Another model, asked for advice, says: Read tests/test_prices.py" in calls[5]
+    assert [number for number, call in enumerate(calls) if "(ESCALATE)" in call or "(high)" in call] == [5, 6]
+    assert 'Another model, asked for advice, says: "Read tests/test_prices.py' in calls[5]
     assert "Budget: 6 of 12 calls are left." in calls[6]
     assert 'The task: "Fix the failing tests."' in calls[7]

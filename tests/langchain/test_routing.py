@@ -15,6 +15,7 @@ from pydantic import PrivateAttr
 from reasonblocks import Escalate
 from reasonblocks.types import Evaluation
 from reasonblocks_langchain import middleware
+from reasonblocks_langchain.models import effort_settings
 from reasonblocks_testing import ScriptedEvaluator
 from tests.langchain.scripted import ScriptedModel, by_position, calls, in_order
 from tests.langchain.world import QUESTION, Way, agent, both_ways, scripted
@@ -140,7 +141,7 @@ def test_a_stuck_run_gets_more_effort_and_goes_back(way: Way) -> None:
     mw = middleware(steering(**HARD))
     way(agent(model, mw))
     assert model._efforts == [None] * 5 + ["high"] * 2 + [None] * 2
-    assert [entry.route for entry in mw.step_log] == [None] * 5 + ["ESCALATE"] * 2 + [None] * 2
+    assert [entry.effort for entry in mw.step_log] == [None] * 5 + ["high"] * 2 + [None] * 2
 
 
 @both_ways
@@ -148,7 +149,7 @@ def test_a_model_without_efforts_is_called_as_it_is(way: Way, caplog: pytest.Log
     mw = middleware(steering(**HARD))
     with caplog.at_level(logging.WARNING, "reasonblocks"):
         way(agent(ScriptedModel(script=stuck()), mw))
-    assert {entry.route for entry in mw.step_log} == {None}
+    assert {entry.effort for entry in mw.step_log} == {None}
     assert [record.getMessage().count("has no reasoning_effort") for record in caplog.records] == [1]
 
 
@@ -162,5 +163,23 @@ def test_a_chat_model_gives_advice(way: Way) -> None:
     mw = middleware(steering(evaluator=ScriptedEvaluator(told), advisor=wise))
     way(agent(ScriptedModel(script=stuck()), mw))
     (entry,) = [entry for entry in mw.step_log if entry.advisor_ms is not None]
-    assert entry.intervention_texts == ("Step 4 looked again. Another model, asked for advice, says: Read the log.",)
+    assert entry.intervention_texts == ('Step 4 looked again. Another model, asked for advice, says: "Read the log."',)
     assert (entry.advisor_tokens, len(wise.seen), wise.seen[0].tools) == (110, 1, ())
+
+
+def test_nothing_of_an_advisor_is_in_the_agents_stream() -> None:
+    wise = ScriptedModel(script=in_order("Read the log."))
+    evaluator = ScriptedEvaluator([*[Evaluation()] * 4, speaking(4), *[Evaluation()] * 40])
+    mw = middleware(steering(evaluator=evaluator, advisor=wise))
+    streamed = agent(ScriptedModel(script=stuck()), mw).stream(QUESTION, stream_mode="messages")
+    assert not any("Read" in message.text for message, _ in streamed)
+    assert len(wise.seen) == 1
+
+
+def test_a_model_with_settings_of_reasoning_gets_the_effort_in_them() -> None:
+    class Reasoning(ThinkingModel):
+        reasoning: dict[str, Any] | None = None
+
+    model = Reasoning(script=stuck(), reasoning={"summary": "auto", "effort": "low"})
+    assert effort_settings(model, "high") == {"reasoning": {"summary": "auto", "effort": "high"}}
+    assert effort_settings(Reasoning(script=stuck()), "high") == {"reasoning_effort": "high"}

@@ -173,7 +173,7 @@ def test_a_stuck_run_gets_more_effort_and_goes_back(way: str) -> None:
         assert asked_for == ["low"] * 5 + ["high"] * 2 + ["low"] * 2
         assert {body["reasoning"]["summary"] for body in bodies if "reasoning" in body} <= {"auto"}
         assert set(asked(at)) == {THINKS}
-    assert [entry.route for entry in run.step_log] == [None] * 5 + ["ESCALATE"] * 2 + [None] * 2
+    assert [entry.effort for entry in run.step_log] == [None] * 5 + ["high"] * 2 + [None] * 2
 
 
 def test_an_effort_that_the_sdk_does_not_know_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -181,8 +181,8 @@ def test_an_effort_that_the_sdk_does_not_know_is_said_once(caplog: pytest.LogCap
         wrong = Escalate(effort="turbo", after=0, dwell=3)
         run = steering_of(at.run(steering(**QUIET, escalate=wrong), fixer(model=OLDER)))
         assert efforts(at) == [None] * 9
-        assert {entry.route for entry in run.step_log} == {None}
-    assert sum("the model for ESCALATE cannot be used" in record.getMessage() for record in caplog.records) == 1
+        assert {entry.effort for entry in run.step_log} == {None}
+    assert sum("the effort 'turbo' is not asked for any more" in record.getMessage() for record in caplog.records) == 1
 
 
 # ------------------------------------------------------------ an advisor
@@ -203,7 +203,7 @@ def test_a_model_of_the_sdk_gives_advice(way: str) -> None:
         assert len(asked_for_advice) == 1
         assert not asked_for_advice[0].body.get("tools")
     (entry,) = [entry for entry in run.step_log if entry.advisor_ms is not None]
-    assert entry.intervention_texts == ("Step 4 looked again. Another model, asked for advice, says: Read the log.",)
+    assert entry.intervention_texts == ('Step 4 looked again. Another model, asked for advice, says: "Read the log."',)
     assert (entry.advisor_tokens, run.outcome) == (110, "success")
 
 

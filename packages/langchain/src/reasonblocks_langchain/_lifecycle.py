@@ -26,7 +26,7 @@ from ._convert import is_models_own_end, last_answer, outcome_of, step_input, ta
 from ._failures import WATCH
 from ._request import Overrides, breakpoints, has_tail, marks_system, steer, without_foreign_thinking
 from ._runs import Run, ScopedRuns, Sessions, When
-from .models import build, chat_model, check_effort, model_name, takes_cache_control
+from .models import build, chat_model, effort_settings, model_name, takes_cache_control
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -235,9 +235,7 @@ class Lifecycle:
                     decision = session.without_tail(decision)
                 routed = yield from self._routed.model(session, decision.route, self._rb.model_routing, build)
                 model = routed or model
-                if decision.effort is not None:
-                    decision = self._with_effort(session, decision, model)
-                steered = self._steered(request, decision, model)
+                steered = self._steered(request, session, decision, model)
             return Call(
                 session=session,
                 decision=decision,
@@ -249,20 +247,16 @@ class Lifecycle:
             )
         return None
 
-    def _with_effort(self, session: SteeringSession, decision: StepDecision, model: BaseChatModel) -> StepDecision:
-        """Return the decision; without its effort if the model does not take one."""
-        with session.routing(decision.route or ""):
-            check_effort(model)
-            return decision
-        return replace(decision, effort=None)
-
-    def _steered(self, request: ModelRequest[Any], decision: StepDecision, model: BaseChatModel) -> ModelRequest[Any]:
+    def _steered(
+        self, request: ModelRequest[Any], session: SteeringSession, decision: StepDecision, model: BaseChatModel
+    ) -> ModelRequest[Any]:
         messages = request.messages
         if self._rb.model_routing:
             messages = without_foreign_thinking(messages, model_name(model), model_name(request.model))
         overrides: Overrides = {"model": model, "messages": messages}
         if decision.effort is not None:
-            overrides["model_settings"] = {**request.model_settings, "reasoning_effort": decision.effort}
+            with session.asking_effort():
+                overrides["model_settings"] = {**request.model_settings, **effort_settings(model, decision.effort)}
         is_anthropic = takes_cache_control(model)
         cached = marks_system(decision) and is_anthropic
         marks = breakpoints(request, messages, model) if cached else 0

@@ -30,10 +30,13 @@ def takes_cache_control(model: object) -> bool:
     return not any(name in provider for name in _NO_CACHE_CONTROL) and "claude" in model_name(model).lower()
 
 
-def check_effort(model: object) -> None:
-    """Raise `TypeError` for a chat model that takes no `reasoning_effort` in a call."""
-    if "reasoning_effort" not in getattr(type(model), "model_fields", {}):
-        raise TypeError(f"{type(model).__name__} has no reasoning_effort")
+def effort_settings(model: object, effort: str) -> dict[str, Any]:
+    """Return the settings of a call with this effort. Raises `TypeError` for a chat model that takes none."""
+    if isinstance(reasoning := attribute(model, "reasoning"), dict):
+        return {"reasoning": {**reasoning, "effort": effort}}
+    if "reasoning_effort" in getattr(type(model), "model_fields", {}):
+        return {"reasoning_effort": effort}
+    raise TypeError(f"{type(model).__name__} has no reasoning_effort")
 
 
 def route_names(models: Mapping[str, object]) -> dict[str, str]:

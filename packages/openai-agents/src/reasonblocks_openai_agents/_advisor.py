@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents import Model, ModelSettings, ModelTracing
 
-from reasonblocks.advisors import INSTRUCTIONS, advice_in, question
+from reasonblocks.advisors.asking import INSTRUCTIONS, advice_in, question
 from reasonblocks.messages.openai import answer_of
 from reasonblocks.ports import Advisor
 from reasonblocks.types import Advice, AdviceRequest
@@ -13,7 +13,7 @@ from reasonblocks.types import Advice, AdviceRequest
 def ask_model(model: Model) -> Advisor:
     """Return an advisor for `ReasonBlocks(advisor=...)` that asks a model of the SDK. Its calls are not traced."""
 
-    async def advise(request: AdviceRequest) -> Advice | None:
+    async def advise(request: AdviceRequest) -> Advice:
         answer = await model.get_response(
             system_instructions=INSTRUCTIONS,
             input=question(request),

@@ -37,7 +37,7 @@ def attempt(call: Call, model: Model, own: Model, asked: CallArguments) -> Attem
         instructions, last = call.unsteered
         asked = {**asked, "system_instructions": instructions, "input": [*asked["input"][:-1], *last]}
     elif (effort := call.decision.effort) is not None:
-        with call.session.routing(call.decision.route or ""):
+        with call.session.asking_effort():
             asked = {**asked, "model_settings": with_effort(asked["model_settings"], effort)}
     return Attempt(model, {**asked, "input": call.run.fit(asked["input"], call.model, call.own_model)}, call)
 

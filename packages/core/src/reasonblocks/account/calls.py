@@ -42,6 +42,12 @@ _VERBS: Mapping[str, str] = {
     for verb in verbs.split()
 }
 """The role of a word in a tool's name; the first such word decides."""
+_PROBES = frozenset("check checks verify validate".split())
+"""Verbs that check code only beside words about code."""
+_OF_CODE = _PROBES | frozenset(
+    "run all the a my and code syntax type types typing lint linter style format build compile test tests unit suite"
+    " project file files patch changes change work solution result results answer ci tool call fn".split()
+)
 _SHELLS = frozenset("bash shell sh terminal execute exec command cmd console powershell pwsh zsh".split())
 _REPLS = frozenset("python ipython jupyter repl notebook cell interpreter node javascript js code".split())
 _ACTS_IN = ("command", "action", "operation", "op", "method", "subcommand", "action_name", "mode", "type")
@@ -60,11 +66,11 @@ _PROGRAMS: Mapping[str, str] = {
     program: role
     for role, programs in {
         CHANGE: "mv cp rm rmdir mkdir touch ln chmod chown chgrp tee dd install patch truncate unzip tar gunzip gzip"
-        " zip rsync scp kill pkill killall export unset alias source useradd usermod userdel passwd crontab mount"
+        " zip rsync scp useradd usermod userdel passwd crontab mount"
         " umount iptables ufw sysctl apply_patch wget",
         CHECK: "pytest py.test nosetests nose2 tox nox jest vitest mocha ava rspec phpunit ctest mypy pyright pyre"
         " flake8 eslint pylint tsc shellcheck hadolint markdownlint rubocop golangci-lint black isort prettier"
-        " stylelint make cmake ninja mvn mvnw gradle gradlew ant bazel gcc g++ cc clang clang++ javac rustc ghc"
+        " stylelint make cmake ninja mvn mvnw gradle gradlew ant bazel gcc g++ cc clang clang++ javac rustc ghc coqc"
         " runtests run_tests ansible-lint yamllint configure",
         RUN: "python ipython node ruby perl php rscript julia java bash sh zsh ts-node tsx uvicorn gunicorn flask"
         " streamlit sqlite3 psql mysql",
@@ -173,6 +179,7 @@ _SUBMITS = re.compile(r"\becho\s+['\"]?COMPLETE_TASK_AND_SUBMIT")
 _PATCH = re.compile(r"\*\*\* (?:Begin Patch|Update File|Add File|Delete File)")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"")
 _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
+_STASHES = re.compile(r"\bgit\s+stash\b")
 _CD = re.compile(r"\A\s*cd\s+[^\n;&|]+(?:&&|;|\n)")
 _SEVERAL = re.compile(r"&&|;|\n|\|\|")
 _INTERPRETER = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|bash|sh|psql|sqlite3|mysql)\b[^|;&\n]*$")
@@ -299,6 +306,8 @@ def _of_command(command: str) -> frozenset[str]:
         roles.add(CHANGE)
     if CHECK in roles:
         roles.discard(RUN)
+    if CHECK in roles and _STASHES.search(bare):  # it has checked other files than those that are there now
+        roles.discard(CHECK)
     if not LOOKS.isdisjoint(roles) and not roles.isdisjoint((CHANGE, CHECK, RUN)):
         roles -= LOOKS
     return frozenset(roles)
@@ -319,7 +328,7 @@ def _of_part(words: list[str]) -> str:
         return ""
     path, rest = words[at], words[at + 1 : at + 8]
     name = path.rsplit("/", 1)[-1].lower()
-    if name.startswith("python") or name in ("pypy", "pypy3"):
+    if name.startswith("python") or name in ("pypy", "pypy3") or (name.startswith("$") and rest[:1] == ["-m"]):
         return _of_python(rest)
     if known := _SUBCOMMANDS.get(name):
         return _of_subcommand(known, rest)
@@ -417,6 +426,8 @@ def role_by_name(name: str) -> str:
         return SEARCH
     if parts == ("submit",):
         return FINISH
+    if found[0] == CHECK and not _PROBES.isdisjoint(parts) and not _OF_CODE.issuperset(parts):
+        return READ  # it looks something up, as check_opening_hours does
     return found[0]
 
 

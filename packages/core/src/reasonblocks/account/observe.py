@@ -351,7 +351,7 @@ def _is_atom(value: JSON) -> bool:
 def _with_check(call: _Call, now: Account, index: int, *, changed: bool) -> Account:
     """Return the account with the newest check, or with one more change after it."""
     check = now.check
-    changed = changed and not _RECORDS.match(call.kind.command)
+    changed = changed and not (_RECORDS.match(call.kind.command) or _TIDIES.match(call.kind.command))
     if call.reading.checked and not call.kind.looks:
         ran = hash_of(run_in(call.kind.command)) if call.kind.shell else call.call
         again = check is not None and check.call == ran and check.line == call.red and (changed or check.since > 0)

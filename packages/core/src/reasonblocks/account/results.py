@@ -81,13 +81,16 @@ def read_result(result: ToolResult, *, kind: Kind) -> Reading:
     failed = result.is_error is True or coded is True or red
     made = edits and _MADE.search(text[:REFUSAL_HEAD].lower()) is not None
     if not failed and coded is None and not made:
-        failed = _announces_error(text, looks=looks) or (
+        failed = _announces_error(text, looks=looks, long=kind.checks) or (
             kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
         )
     nothing = (not failed or kind.searches) and says_nothing(text)
     failed = failed and not nothing
     waiting = not (failed or nothing or red or green) and says_unfinished(text)
-    checked = kind.checks or ((red or green) and not kind.changes and not _USAGE.search(text[-TAIL:]))
+    by_form = green or (red and _has(_TOTAL, tail, _RED_MARKS))
+    checked = (kind.checks or (by_form and not kind.changes and not _USAGE.search(tail))) and not _DENIED_CALL.search(
+        text[:REFUSAL_HEAD]
+    )
     return Reading(text, failed, waiting, nothing, checked, totals or green)
 
 
@@ -261,13 +264,15 @@ _REFUSED = re.compile(
 )
 
 
-def _announces_error(text: str, *, looks: bool) -> bool:
+def _announces_error(text: str, *, looks: bool, long: bool) -> bool:
     """Return True if a result announces an error, at its start or by a traceback; "0 errors" does not.
 
-    Of a call that looks at something, the words of a longer result are content.
+    Of a call that looks at something, the words of a longer result are content, and of a check's `long` output too.
     """
     if looks and len(text) > HEAD:
         return False
+    if long and len(text) > HEAD:
+        return _ends_with_traceback(text)
     head = text[:HEAD].lower()
     if any(phrase in head for phrase in _PHRASES) or _STARTS_FAILED.match(head) or _ends_with_traceback(text):
         return True
@@ -300,6 +305,20 @@ _RED = re.compile(
     r"|^(?:[\w.-]+: )?error(?:\[E\d+\])?: |^make: \*\*\* |^npm (?:ERR!|error) |^ERROR: (?!pip's dependency)",
     re.MULTILINE,
 )
+_TOTAL = re.compile(
+    r"\b[1-9]\d* (?:tests? |specs? |examples?, )?(?:failed|failures?|failing)\b|\b(?:failures|errors|failed)[=:] ?[1-9]"
+    r"|^(?:FAIL|--- FAIL)\b|^FAILED \S+|^FAILED \(|^test result: FAILED|^BUILD FAILED|\bBUILD FAILURE\b"
+    r"|\bFound [1-9]\d* errors?\b|\b[1-9]\d* errors? in \d|^[^\s:]+:\d+:(?:\d+:)? (?:fatal )?error: |: error TS\d+:"
+    r"|\b[1-9]\d* problems? \([1-9]\d* errors?|^error(?:\[E\d+\])?: |^make: \*\*\* |^npm (?:ERR!|error) ",
+    re.MULTILINE,
+)
+"""A red line by which a result is that of a check, whatever ran: "FAILED" alone may be anything's."""
+_DENIED_CALL = re.compile(
+    r"user (?:doesn't|does not|did not|didn't) want to proceed|(?:user|permission) (?:rejected|denied|declined)"
+    r"|requires approval|(?:was|were) rejected by the user|haven't granted",
+    re.IGNORECASE,
+)
+"""A person has kept a call from being made."""
 _GREEN = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:passed|passing)\b|^OK(?: \(.*\))?$|^(?:ok|PASS)[ \t]+\S|\bNo (?:issues|errors"
     r"|problems) found(?=\W*$| in )|^All (?:checks|tests) passed|^test result: ok|\bBUILD SUCCESS"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
-from ..engine.routing import ESCALATE, attribute, is_identifier
+from ..engine.routing import attribute, is_identifier
 from ..session import InThread, SteeringFlow, SteeringSession, ms_since
 from ..types import StepDecision, StepOutcome, TraceState
 
@@ -154,7 +154,7 @@ class RoutedModels(Generic[ModelT]):
 
         If a model cannot be built, the session logs it once and closes the route.
         """
-        if state is None or (state == ESCALATE and state not in mapping):  # only with more effort
+        if state is None:
             return None
         with session.routing(state):
             wanted = mapping.get(state)

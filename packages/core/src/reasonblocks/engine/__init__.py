@@ -19,12 +19,12 @@ from ._decide import (
 )
 from ._flow import after_fault, step_flow
 from ._last import final_fault, final_flow, look_flow
-from .routing import ESCALATE
+from ._speak import MOST_ADVICE
 from .tool_limits import refusal
 
 __all__ = [
-    "ESCALATE",
     "KEYS_KEPT",
+    "MOST_ADVICE",
     "TEXT_BYTES",
     "adopt_state",
     "after_fault",

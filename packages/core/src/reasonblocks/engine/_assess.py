@@ -39,7 +39,7 @@ RECORDS_KEPT = 8
 """Completed steps in the trace state; the longest query needs 5."""
 PREVIEW = 120
 """Characters of `thought_preview`."""
-TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_200, 200, 80, 80
+TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_000, 200, 80, 80
 """Limits of a step record, within the contract's 2,000, 500 and 500: the whole trace state stays under 64 KB."""
 KEY_BYTES = 200
 NOTES_KEPT = 64

@@ -77,6 +77,7 @@ def adopt_state(state: TraceState, settings: Settings) -> TraceState:
         mode=settings.mode,
         withheld=held,
         withheld_route=last.route,
+        withheld_effort=last.effort,
         withheld_stop=last.stop,
         withheld_interrupt=last.interrupt,
         injections=(),
@@ -140,8 +141,8 @@ def without_guidance(state: TraceState) -> TraceState:
 
 
 def without_effort(state: TraceState) -> TraceState:
-    """Return the state whose last decision asks for no effort, and for the agent's own model."""
-    return state if state.last is None else replace(state, last=replace(state.last, route=None, effort=None))
+    """Return the state whose last decision asks for no effort."""
+    return state if state.last is None else replace(state, last=replace(state.last, effort=None))
 
 
 def blank(state: TraceState, settings: Settings, key: str | None, *, skipped: SkippedReason | None) -> StepDecision:
@@ -243,12 +244,13 @@ def _withheld(
 ) -> StepDecision:
     """Return the decision for an observed call, whose request stays unchanged."""
     fitting = (*fitting, *_as_injections(rules))
-    if not (fitting or warnings or dropped or decision.route):
+    if not (fitting or warnings or dropped or decision.route or decision.effort):
         return decision
     return replace(
         decision,
         withheld=fitting,
         withheld_route=decision.route,
+        withheld_effort=decision.effort,
         route=None,
         effort=None,
         dropped=dropped,

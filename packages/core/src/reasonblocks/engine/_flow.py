@@ -87,7 +87,7 @@ def _next_call(state: TraceState, given: StepInput, settings: Settings) -> Flow[
         gate_decision=speech.gate,
         skipped_reason=skipped_reason(assessment, settings, failed=speech.failed or lessons.failed),
         route=route,
-        effort=escalation.effort(route, settings),
+        effort=escalation.effort(after_assessment, settings),
         retrieved={**speech.retrieved, **lessons.retrieved},
         advisor_ms=speech.advised.ms if speech.advised else None,
         advisor_tokens=speech.advised.tokens if speech.advised else None,

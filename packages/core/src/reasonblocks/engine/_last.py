@@ -26,7 +26,8 @@ def final_flow(
     assessment = yield from assess(state, completed, settings)
     decision = _final(state, assessment, settings)
     after = record_assessment(state, assessment)
-    if settings.second_look is not None and withholds_look and state.second_look is None:
+    looks = settings.second_look is not None and withholds_look and state.second_look is None
+    if looks and (yield from _may_go_on(after, decision, settings, None)):
         look = yield from _look(after, assessment, decision, settings)
         decision = replace(decision, withheld=look.told, dropped=look.dropped)
     return after, decision
@@ -62,12 +63,12 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
     """Assess the step that would end the run; return the decision for one more call if that is due, else the final.
 
     The facts are injected into that call regardless of the cap, the cooldown and earlier texts. A run that `stop_when`
-    would end gets no such call.
+    would end gets no such call, nor does one that has only one call left.
     """
     assessment = yield from assess(state, given.completed, settings)
     final = _final(state, assessment, settings)
     ended = record_assessment(state, assessment)
-    if (yield from reason_to_stop(ended, final, settings)) is not None:
+    if not (yield from _may_go_on(ended, final, settings, given.calls_left)):
         return ended, final
     look = yield from _look(ended, assessment, final, settings)
     if not look.told:
@@ -82,16 +83,25 @@ def look_flow(state: TraceState, given: StepInput, settings: Settings) -> Flow[t
         key=key_of(given),
         gate_decision="inject",
         route=route,
-        effort=escalation.effort(route, settings),
+        effort=escalation.effort(after, settings),
         placement=settings.look_placement,
         doubts=(),
     )
     told = replace(after, second_look=state.calls, looked_at=look.doubt, sent=())
     note = yield from next_note(told, settings)
-    moved, decision = finish_decision(told, given, decision, settings, look.told, dropped=look.dropped, note=note)
+    told, line = budget.tell_budget(told, settings, given.calls_left)
+    moved, decision = finish_decision(
+        told, given, decision, settings, look.told, dropped=look.dropped, note=note, budget_line=line
+    )
     if look.told[0] not in decision.injections:  # it does not fit
         return ended, replace(final, dropped=decision.dropped)
     return replace(moved, sent=(*after.sent, *moved.sent)[-SENT_KEPT:]), decision
+
+
+def _may_go_on(state: TraceState, decision: StepDecision, settings: Settings, calls_left: int | None) -> Flow[bool]:
+    """Return True unless `stop_when` or the budget ends the run, or leaves one call, good for the same answer only."""
+    reason = yield from reason_to_stop(state, decision, settings)
+    return reason is None and budget.leaves_room(state, settings, calls_left)
 
 
 def _final(state: TraceState, assessment: Assessment, settings: Settings) -> StepDecision:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..exceptions import Unavailable
+from ..monitors.excerpts import literal
 from ..monitors.kinds import TYPES
 from ..render import guidance as render
 from ..requests import Advise, Advised, Flow, Say, ask
@@ -71,7 +72,7 @@ def speak(
         hint=evaluation.hint,
         pattern_ids=(evaluation.pattern_id,) if evaluation.pattern_id else (),
     )
-    if settings.advisor and state.advised < MOST_ADVICE:
+    if own_text is None and _wants_advice(state, assessment, evaluation, settings):
         speech = yield from _with_advice(assessment, evaluation, speech)
     if _wants_lesson(state, assessment, evaluation, settings):
         speech = yield from _with_lesson(state, assessment, evaluation, speech, model, settings)
@@ -138,13 +139,20 @@ def _with_lesson(
     return replace(speech, text=text, pattern_ids=(pattern.id,))
 
 
+def _wants_advice(state: TraceState, assessment: Assessment, evaluation: Evaluation, settings: Settings) -> bool:
+    """Return True if an advisor is to be asked: not about a lesson, and not again within the cooldown."""
+    if not settings.advisor or state.advised >= MOST_ADVICE or evaluation.intervention_source == "e2":
+        return False
+    return not state.advised or state.steps_begun - state.advised_at >= gates.COOLDOWN[assessment.fsm_state]
+
+
 def _with_advice(assessment: Assessment, evaluation: Evaluation, speech: Speech) -> Flow[Speech]:
     """Replace the hint by the advisor's answer, if it gives one. The fact stays."""
     fact = _fact_of(evaluation, speech.text)
     advised = yield from ask(Advise(step=assessment.step, fact=fact, hint=evaluation.hint, text=speech.text))
     if not advised.text:
         return replace(speech, advised=advised)
-    hint = f"{render.ADVISOR} {advised.text}"
+    hint = f"{render.ADVISOR} {literal(advised.text)}"
     return replace(speech, text=f"{fact} {hint}", hint=hint, advised=advised)
 
 
@@ -157,7 +165,7 @@ def record_injection(state: TraceState, assessment: Assessment, speech: Speech, 
     """Return the state with a monitor's injection, which the next gates and rungs depend on."""
     evaluation = assessment.evaluation
     if speech.advised is not None:
-        state = replace(state, advised=state.advised + 1)
+        state = replace(state, advised=state.advised + 1, advised_at=state.steps_begun)
     if speech.injection is None or evaluation is None:
         return state
     return with_injected(state, speech.injection, _speaker(evaluation, settings), _failure_type(evaluation))

@@ -19,7 +19,7 @@ REASON = "budget"
 """The reason for which a run ends whose budget is used up."""
 ALIVE_STEPS = 8
 """The number of newest steps none of which may be dead if the limit is to be extended."""
-LAST = "This is the last call: answer now, without calling a tool."
+LAST = "This is the last call: give your answer now. No result of a tool is read after it."
 DELIVER = "Use them to deliver the best result that you have, and say what is missing."
 
 
@@ -58,6 +58,12 @@ def is_used_up(state: TraceState, settings: Settings) -> bool:
     if budget is None or not settings.ends_at_budget:
         return False
     return any(limit.left <= 0 for limit in _limits(state, budget, None))
+
+
+def leaves_room(state: TraceState, settings: Settings, calls_left: int | None) -> bool:
+    """Return True unless the next call is the last one, in which an agent can only repeat its answer."""
+    left = None if settings.budget is None else _calls_left(state, settings.budget, calls_left)
+    return left is None or left > 1
 
 
 def tell_budget(state: TraceState, settings: Settings, calls_left: int | None) -> tuple[TraceState, Injection | None]:

@@ -31,9 +31,9 @@ def route(state: TraceState, settings: Settings) -> str | None:
     return routing.route(state.current_state, settings.routes)
 
 
-def effort(route: str | None, settings: Settings) -> str | None:
-    """Return the reasoning effort of a call with this route; None for that of the agent."""
-    return settings.escalate.effort if settings.escalate is not None and route == ESCALATE else None
+def effort(state: TraceState, settings: Settings) -> str | None:
+    """Return the reasoning effort of the next call; None for that of the agent."""
+    return settings.escalate.effort if settings.escalate is not None and _lasts(state) else None
 
 
 def _lasts(state: TraceState) -> bool:

@@ -42,7 +42,7 @@ def doubts_of(step: Step, index: int, account: Account, patience: Patience) -> I
         none = "no call of this run was recognised as a test, build, type or lint check"
         text = f"The answer says that a check was run, but {none}."
         yield "claim", Doubt(monitor="claim_contradiction", text=text)
-    if account.edits and (check is not None or (patience.checks and seen)):
+    if account.edits and (check is not None or (patience.checks and seen and not account.tested)):
         since = " since the newest check" if check is not None else ""
         text = f"Files were changed{since}, and no check was seen after that."
         yield "done", Doubt(monitor="verification_skip", text=text)

@@ -23,7 +23,6 @@ CHANGES = 5
 TASK = 300
 """Characters of the task that a text repeats."""
 AGAIN = "If everything holds, give your answer again."
-_NO_RESULT = ToolResult(call_id="", output="")
 
 
 def follow(work: Work, step: Step, did: Did, tool_roles: Mapping[str, str]) -> Work:
@@ -31,7 +30,8 @@ def follow(work: Work, step: Step, did: Did, tool_roles: Mapping[str, str]) -> W
     if not (did.changed or did.checked):
         return work
     for call, result in calls_with_results(step):
-        work = _after_call(work, call, result or _NO_RESULT, tool_roles)
+        if result is not None:
+            work = _after_call(work, call, result, tool_roles)
     return work
 
 
@@ -59,7 +59,7 @@ def is_due(doubt: Doubt, wanted: SecondLook | None) -> bool:
 def text_of_look(task: str, work: Work, doubt: Doubt | None, account: Account, step: int) -> str:
     """Return the facts about a run that would end with this step, and what to do about them."""
     lines = [_task(task), _changes(work), _check(work, doubt, account, step)]
-    if doubt is not None or work.changed:
+    if doubt is not None or account.edits:
         lines.append(
             "Run it, or say why it cannot be run." if work.check else "Run a check, or say why none can be run."
         )
@@ -74,15 +74,16 @@ def _task(task: str) -> str:
 def _changes(work: Work) -> str:
     if not work.changed:
         return ""
-    since = "Since the newest check, these changes were made" if work.check else "These changes were made"
+    since = " since the newest check" * bool(work.check)
     before = work.changed - len(work.changes)
-    return f"{since}: {'; '.join(work.changes)}{f'; and {before} before them' * bool(before)}."
+    more = f"; and {before} earlier one{'s' * (before > 1)}" * bool(before)
+    return f"Calls that may have changed something{since}: {'; '.join(work.changes)}{more}."
 
 
 def _check(work: Work, doubt: Doubt | None, account: Account, step: int) -> str:
     if not work.check or account.check is None:
         none = "No test, build, type or lint check was seen in this run."
-        return doubt.text if doubt is not None else none * bool(work.changed)
+        return doubt.text if doubt is not None else none * (account.edits > 0 and not account.tested)
     says = f"; its result says {work.ended}" if work.ended else ""
     if doubt is not None:
         return f"{doubt.text} That check was {work.check}{says}."

@@ -130,15 +130,14 @@ def settings_of(
     if route_names is not None:
         check_routing({state: name for state, name in route_names.items() if state != ESCALATE})
         names.update(route_names)
-    escalate = _escalate(base.escalate, names, caps)
     return replace(
         base,
         task=run.task,
         task_profile=run.task_profile,
         weights=_weights(config, run.task_profile),
         org_id=run.org_id,
-        routes={**({} if caps.routing == "none" else names), **_escalated(escalate)},
-        escalate=escalate,
+        routes={} if caps.routing == "none" else names,
+        escalate=_escalate(base.escalate, names, caps),
         advisor=base.advisor and caps.advisor and run.mode == "steer" and not base.disabled,
         placement=where,
         look_placement="message" if "message" in caps.placements else where,
@@ -180,11 +179,6 @@ def _escalate(wanted: Escalate | None, names: Mapping[str, str], caps: AdapterCa
     model = None if caps.routing == "none" else names.get(ESCALATE)
     effort = wanted.effort if caps.effort else None
     return replace(wanted, model=model, effort=effort) if model or effort else None
-
-
-def _escalated(escalate: Escalate | None) -> Mapping[str, str]:
-    """Return the route of an escalation, with the name of its model, "" for the agent's own with more effort."""
-    return {} if escalate is None else {ESCALATE: str(escalate.model or "")}
 
 
 def _weights(config: Config, profile: str) -> Mapping[str, float]:

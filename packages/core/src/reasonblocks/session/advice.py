@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import isawaitable, iscoroutinefunction
+from typing import TypeAlias
 
 from ..account.observe import calls_with_results
-from ..concurrency.workers import contain_faults
+from ..concurrency.workers import contain_faults, in_daemon
 from ..exceptions import BadAnswer
 from ..monitors.excerpts import call_line, one_line
 from ..monitors.roles import trust_of
@@ -16,6 +17,7 @@ from ..requests import Advise
 from ..types import Advice, AdviceRequest, Step
 from ..util.text import whole
 
+Redact: TypeAlias = Callable[[str], str]
 ADVISOR = "the advisor"
 ADVISOR_SECONDS = 15.0
 """The time of an advisor, beside that of the step."""
@@ -27,16 +29,28 @@ ADVICE_CHARS = 400
 """Characters of an advisor's answer, at most."""
 READ_CHARS = 4_000
 """Characters of an answer that are read."""
-WITHHELD = "(left out: it may be other people's text)"
+WITHHELD = "(left out: somebody else may have written it)"
+
+
+class Questions:
+    """Counts the questions of one run to its advisor, also those whose step was cancelled."""
+
+    def __init__(self) -> None:
+        self.asked = 0
 
 
 def is_async(advisor: Advisor) -> bool:
-    """Return True for an advisor that has to be awaited."""
+    """Return True for an advisor that is awaited on an event loop: a coroutine function, or one with `aadvise`."""
+    if hasattr(advisor, "aadvise"):
+        return True
     return iscoroutinefunction(advisor) or iscoroutinefunction(getattr(advisor, "__call__", None))  # noqa: B004
 
 
 def request_to_advisor(
-    request: Advise, recent: Sequence[Step], task: str, tool_roles: Mapping[str, str]
+    request: Advise,
+    recent: Sequence[Step],
+    task: str,
+    tool_roles: Mapping[str, str],
 ) -> AdviceRequest:
     """Return what the advisor is told; `recent` are the completed steps before the newest one."""
     steps = [*recent, request.step][-STEPS:]
@@ -49,6 +63,19 @@ def request_to_advisor(
     )
 
 
+def _redacted(request: AdviceRequest, redact: Redact | None) -> AdviceRequest:
+    """Return the request as the caller wants it to be seen by others."""
+    if redact is None:
+        return request
+    return AdviceRequest(
+        task=redact(request.task),
+        steps=tuple(map(redact, request.steps)),
+        fact=redact(request.fact),
+        hint=redact(request.hint),
+        text=redact(request.text),
+    )
+
+
 def _told(step: Step, tool_roles: Mapping[str, str]) -> str:
     """Return a step in few characters: what the agent thought, its calls, and what came back."""
     lines = [_cut(one_line(step.scored_text), STEP_CHARS // 4)]
@@ -57,7 +84,7 @@ def _told(step: Step, tool_roles: Mapping[str, str]) -> str:
     for call, result in found:
         shown = call_line([call])
         output = "" if result is None else one_line(result.output[:READ_CHARS])
-        if output and trust_of(call, tool_roles) == "none":
+        if output and trust_of(call, tool_roles) != "full":
             output = WITHHELD
         lines.append(_cut(f"{shown} -> {_cut(output, max(0, room - len(shown) - 4))}", room))
     return "\n".join([line for line in lines if line])
@@ -71,9 +98,9 @@ def _cut(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}" if limit > 0 else ""
 
 
-def advice_of(advisor: Advisor, request: AdviceRequest) -> Advice | None:
+def advice_of(advisor: Advisor, request: AdviceRequest, redact: Redact | None) -> Advice | None:
     """Ask the advisor in this thread, also one that has to be awaited. Raises `BadAnswer`."""
-    answer = advisor(request)
+    answer = advisor(_redacted(request, redact))
     if isawaitable(answer):
         import asyncio  # only here: a run without an event loop
 
@@ -84,10 +111,11 @@ def advice_of(advisor: Advisor, request: AdviceRequest) -> Advice | None:
     return _read(answer)
 
 
-async def aadvice_of(advisor: Advisor, request: AdviceRequest) -> Advice | None:
+async def aadvice_of(advisor: Advisor, request: AdviceRequest, redact: Redact | None) -> Advice | None:
     """Ask an advisor that has to be awaited, on the caller's event loop. Raises `BadAnswer`."""
+    told = request if redact is None else await in_daemon(lambda: _redacted(request, redact))
     with contain_faults(ADVISOR):
-        answer = advisor(request)
+        answer = getattr(advisor, "aadvise", advisor)(told)
         return _read(await answer if isawaitable(answer) else answer)
 
 

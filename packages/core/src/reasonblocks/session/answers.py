@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
+from ..engine import MOST_ADVICE
 from ..exceptions import BadAnswer, DeadlineExceeded, Unavailable
 from ..ports import Advisor, AsyncEvaluator, AsyncPatternStore, Evaluator, Mailbox, Monitor, PatternStore
 from ..requests import (
@@ -26,7 +27,7 @@ from ..requests import (
     Say,
     Score,
 )
-from ..types import Advice, AdviceRequest, Injection, RunInfo, Step, StepDecision, TraceState, Transition
+from ..types import Advice, Injection, RunInfo, Step, StepDecision, TraceState, Transition
 from ..util.memo import Memo
 from ._check_answers import (
     EVALUATOR,
@@ -44,7 +45,7 @@ from ._check_answers import (
     review_of,
     traces,
 )
-from .advice import ADVISOR, ADVISOR_SECONDS, aadvice_of, advice_of, is_async, request_to_advisor
+from .advice import ADVISOR, ADVISOR_SECONDS, Questions, aadvice_of, advice_of, is_async, request_to_advisor
 from .bounded_call import BoundedCall
 from .drive import Call, SteeringFlow, ms_since
 from .guard import Faults
@@ -70,6 +71,9 @@ class Backends:
     """The caller's conditions, by option: "stop_when" and "interrupt_when"."""
 
 
+NO_ADVICE = Advised(text="", ms=0.0, tokens=None)
+
+
 @dataclass(slots=True, kw_only=True)
 class StepInFlight:
     """A step of a run that is being decided, until `ends`, its deadline on the monotonic clock."""
@@ -87,6 +91,9 @@ class StepInFlight:
     """The newest completed steps before this one, for an advisor."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """The roles that the caller gave to tools."""
+    questions: Questions = field(default_factory=Questions)
+    redact: Callable[[str], str] | None = None
+    """Hides what the caller wants hidden, in a worker; None hides nothing."""
     started: float = field(default_factory=time.perf_counter)
     result: tuple[TraceState, StepDecision] | None = field(default=None, init=False)
     """None until the step is decided, and for a step that a fault ended."""
@@ -142,7 +149,7 @@ class StepInFlight:
         if isinstance(request, Observe):
             return tuple(answers)
         if isinstance(request, Advise):
-            return self._after_advice(answers[0], started)
+            return self._after_advice(answers[0], started) if answers else NO_ADVICE
         return tuple([note for notes in answers for note in notes]) if isinstance(request, Collect) else answers[0]
 
     def _calls(self, request: Request[Any]) -> Iterator[Call]:
@@ -167,7 +174,10 @@ class StepInFlight:
                     text = partial(own_text_of, monitor, request)
                     yield self._call(f"monitor {monitor.name}", text, fallback=(None,), share=2)
         elif isinstance(request, Advise) and backends.advisor is not None:
-            yield self._advice(backends.advisor, request_to_advisor(request, self.recent, self.info.task, self.roles))
+            if self.questions.asked >= MOST_ADVICE:
+                return
+            self.questions.asked += 1
+            yield self._advice(backends.advisor, request)
         elif isinstance(request, Review) and backends.on_injection is not None:
             view = self.view(request.state, request.decision)
             review = partial(review_of, backends.on_injection, request, view)
@@ -179,9 +189,11 @@ class StepInFlight:
         else:
             raise BadAnswer("the session", request, "nothing here answers this request")
 
-    def _advice(self, advisor: Advisor, request: AdviceRequest) -> Call:
+    def _advice(self, advisor: Advisor, request: Advise) -> Call:
         """Return the call of the advisor, which has a time of its own."""
-        work, awork = partial(advice_of, advisor, request), partial(aadvice_of, advisor, request)
+        told = request_to_advisor(request, self.recent, self.info.task, self.roles)
+        work = partial(advice_of, advisor, told, self.redact)
+        awork = partial(aadvice_of, advisor, told, self.redact)
         return Call(
             name=ADVISOR,
             work=work,

@@ -109,6 +109,11 @@ class StepLog:
         if self._open_decision is not None and self._entries[-1].route == state:
             self._entries[-1] = replace(self._entries[-1], route=None)
 
+    def effort_failed(self) -> None:
+        """Record that the open call is made without an effort."""
+        if self._open_decision is not None:
+            self._entries[-1] = replace(self._entries[-1], effort=None)
+
     def _at(self, step: int) -> int | None:
         """Return the position of entry `step`: entries are consecutive, and the first may be a resumed one."""
         if not self._entries:
@@ -145,12 +150,14 @@ def entry_of_decision(decision: StepDecision, timestamp: float, overhead_ms: flo
         cache_tokens_at_risk=decision.cache_tokens_at_risk,
         skipped_reason=decision.skipped_reason,
         route=decision.route,
+        effort=decision.effort,
         mode=decision.mode,
         advisor_ms=decision.advisor_ms,
         advisor_tokens=decision.advisor_tokens,
         withheld_sources=tuple([injection.source for injection in decision.withheld]),
         withheld_texts=tuple([injection.text for injection in decision.withheld]),
         withheld_route=decision.withheld_route,
+        withheld_effort=decision.withheld_effort,
         withheld_stop=decision.withheld_stop,
         withheld_interrupt=decision.withheld_interrupt,
         interrupt=decision.interrupt,

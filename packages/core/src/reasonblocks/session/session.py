@@ -15,7 +15,6 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..engine import (
-    ESCALATE,
     adopt_state,
     after_fault,
     final_fault,
@@ -52,7 +51,7 @@ from ..types import (
 from ..types.outcomes import ABANDONED, failure_of, outcome_of
 from ..util.memo import Memo
 from ..util.text import count_noun
-from .advice import STEPS
+from .advice import STEPS, Questions
 from .answers import Backends, StepInFlight
 from .clock import RunClock
 from .drive import SteeringFlow, adrive, drive, ms_since
@@ -112,6 +111,7 @@ class SteeringSession:
         self._events = RunEvents(run.run_id, telemetry, self._faults)
         patience = parse_patience(settings.patience) if settings.patience is not None else Patience()
         self._log, self._memo = StepLog(patience.name, self._events), Memo()
+        self._questions = Questions()
         self._recent: deque[Step] = deque(maxlen=STEPS if settings.advisor else 0)
         self._clock = RunClock()
         self._failure: str | None = None
@@ -326,8 +326,7 @@ class SteeringSession:
         not asked for again. This is logged once a run.
         """
         if decision.effort is not None:
-            self.route_failed(ESCALATE, ValueError(f"HTTP {status} with the effort {decision.effort!r}"))
-            self._state = without_effort(self._state)
+            self.effort_failed(ValueError(f"the provider refused a call with it, HTTP {status}"))
         if not decision.guidance or decision.placement == "context":
             return
         if _is_newest(decision, self._state) and decision.step != self._state.second_look:
@@ -367,6 +366,20 @@ class SteeringSession:
         self._faults.say(f"route {state}", not_built(state, exc), exc)
         self._settings = replace(self._settings, routes=routes)
         self._log.route_failed(state)
+
+    def asking_effort(self) -> AbstractContextManager[None]:
+        """Guard what asks for a decision's `effort`: a failure is logged once, and no effort is asked for any more."""
+        return self._faults.diverted(self.effort_failed)
+
+    def effort_failed(self, exc: Exception) -> None:
+        """Ask for no effort from here on; escalated calls still go to their model, if they have one."""
+        escalate = self._settings.escalate
+        if escalate is None or escalate.effort is None:
+            return
+        self._faults.say("effort", f"the effort {escalate.effort!r} is not asked for any more: {exc}", exc)
+        self._settings = replace(self._settings, escalate=replace(escalate, effort=None))
+        self._state = without_effort(self._state)
+        self._log.effort_failed()
 
     @property
     def observes(self) -> bool:
@@ -439,6 +452,8 @@ class SteeringSession:
             view=self._view,
             recent=tuple(self._recent),
             roles=self._settings.tool_roles,
+            questions=self._questions,
+            redact=self._telemetry.redact,
         )
 
     def _view(self, state: TraceState, decision: StepDecision) -> RunView:

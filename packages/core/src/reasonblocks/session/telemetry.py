@@ -47,17 +47,17 @@ class Redactor:
 
     def _start(self, event: RunStart) -> RunStart:
         metadata = {key: self._within(value) for key, value in event.run.metadata.items()}
-        return replace(event, run=replace(event.run, task=self._text(event.run.task), metadata=metadata))
+        return replace(event, run=replace(event.run, task=self.text(event.run.task), metadata=metadata))
 
     def _step(self, event: StepEvent) -> StepEvent:
-        hidden: dict[str, Any] = {name: self._text(getattr(event, name)) for name in TEXTS}
-        hidden |= {name: tuple(map(self._text, getattr(event, name))) for name in LISTS}
+        hidden: dict[str, Any] = {name: self.text(getattr(event, name)) for name in TEXTS}
+        hidden |= {name: tuple(map(self.text, getattr(event, name))) for name in LISTS}
         if texts := {name: self._within(event.metadata[name]) for name in TEXTS_IN_METADATA if name in event.metadata}:
             hidden["metadata"] = {**event.metadata, **texts}
         if event.tool_calls or event.tool_results:
             hidden["tool_calls"] = tuple([self._call(call) for call in event.tool_calls])
             hidden["tool_results"] = tuple(
-                [replace(result, output=self._text(result.output)) for result in event.tool_results]
+                [replace(result, output=self.text(result.output)) for result in event.tool_results]
             )
         return replace(event, **hidden)
 
@@ -66,20 +66,21 @@ class Redactor:
 
     def _finish(self, event: RunFinish) -> RunFinish:
         start, reason = parts_of(event.outcome)
-        outcome = f"{start}{self._text(reason)}" if reason else start
-        doubts = tuple([replace(doubt, text=self._text(doubt.text)) for doubt in event.doubts])
+        outcome = f"{start}{self.text(reason)}" if reason else start
+        doubts = tuple([replace(doubt, text=self.text(doubt.text)) for doubt in event.doubts])
         return replace(event, outcome=outcome, doubts=doubts)
 
     def _within(self, value: JSON, *, names: bool = False) -> JSON:
         """Return the value with its texts redacted; with `names`, those of its keys as well."""
         if isinstance(value, str):
-            return self._text(value)
+            return self.text(value)
         if isinstance(value, Mapping):
             items = [(key, self._within(item, names=names)) for key, item in value.items()]
-            return {self._text(str(key)) if names else key: item for key, item in items}
+            return {self.text(str(key)) if names else key: item for key, item in items}
         return [self._within(item, names=names) for item in value] if isinstance(value, Sequence) else value
 
-    def _text(self, text: str) -> str:
+    def text(self, text: str) -> str:
+        """Return a text without what the caller hides; if `redact` fails, nothing of it."""
         with self._faults.guard("redact"), contain_faults("redact"):
             redacted: object = self._redact(text) if self._redact is not None else text
             if isinstance(redacted, str):
@@ -93,7 +94,7 @@ class Telemetry:
 
     def __init__(self, sinks: Sequence[TelemetrySink] = (), redact: Redact | None = None) -> None:
         self._queues = tuple(map(SinkQueue, sinks))
-        self._redactor = Redactor(redact, Faults("telemetry", strict=False))
+        self._redactor, self._redacts = Redactor(redact, Faults("telemetry", strict=False)), redact is not None
         self._new_lock()
         on_fork(self._new_lock)
         self._waiting = Workers()
@@ -107,6 +108,11 @@ class Telemetry:
     def dropped(self) -> int:
         """The number of events dropped because a sink was too slow."""
         return sum(queue.dropped for queue in self._queues)
+
+    @property
+    def redact(self) -> Redact | None:
+        """What hides texts of the caller's, None if nothing does."""
+        return self._redactor.text if self._redacts else None
 
     def emit(self, event: Event) -> None:
         if not self._queues:

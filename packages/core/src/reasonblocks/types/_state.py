@@ -15,7 +15,7 @@ from .steering import DifficultyParts, Doubt, FSMState, Injected, ScoreMemory, S
 class StepRecord:
     """A completed step as the trace state keeps it. A text that was cut ends in the hash of the whole.
 
-    The limits in bytes of JSON text are 1,200 for `text`, 200 for `action`, 500 for `action_input` and `observation`.
+    The limits in bytes of JSON text are 1,000 for `text`, 200 for `action`, 500 for `action_input` and `observation`.
     """
 
     step: int
@@ -105,6 +105,8 @@ class TraceState:
     """The step at which the last escalation ends."""
     advised: int = 0
     """How often the advisor was asked."""
+    advised_at: int = 0
+    """The step before which it was asked last."""
     interrupted: bool = False
     """True as long as the condition holds for which a person was asked."""
     notes_told: tuple[str, ...] = ()
@@ -165,7 +167,10 @@ class StepLogEntry:
     mode: str = "steer"
     withheld_sources: tuple[str, ...] = ()
     withheld_texts: tuple[str, ...] = ()
+    effort: str | None = None
+    """The reasoning effort that the call was made with; None for that of the agent."""
     withheld_route: str | None = None
+    withheld_effort: str | None = None
     withheld_stop: str | None = None
     """The reason for which `stop_when` would have ended the run before this call."""
     interrupt: str | None = None

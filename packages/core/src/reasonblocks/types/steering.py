@@ -179,6 +179,8 @@ class StepDecision:
     """The injections that mode "observe" withheld from the call; `injections` and `guidance` are then empty."""
     withheld_route: str | None = None
     """The route that mode "observe" did not take; `route` is then None."""
+    withheld_effort: str | None = None
+    """The effort that mode "observe" did not ask for."""
     stop: str | None = None
     """The reason for which `stop_when` or the budget ended the run; the call of this decision must not be made."""
     withheld_stop: str | None = None

@@ -337,10 +337,12 @@ def step_json(replayed: ReplayedRun, index: int) -> dict[str, JSON]:
 
 
 def _control(decision: StepDecision) -> dict[str, JSON]:
-    """Return what observing withheld, the route and the reason that ends the run, of a decision that has them."""
+    """Return what observing withheld, the route, the effort and why the run ends, of a decision that has them."""
     reasons = {
         "route": decision.route,
         "withheld_route": decision.withheld_route,
+        "effort": decision.effort,
+        "withheld_effort": decision.withheld_effort,
         "stop": decision.stop,
         "withheld_stop": decision.withheld_stop,
     }

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from statistics import median
 
+from reasonblocks.types import StepLogEntry
+
 from .page import RunPage
 
 
@@ -67,7 +69,7 @@ class Tally:
         self.reached.update(set(states))
         self.outcomes[page.outcome_kind] += 1
         self.looks += page.look is not None
-        escalated = sum("ESCALATE" in (row.entry.route, row.entry.withheld_route) for row in page.rows)
+        escalated = sum(_is_escalated(row.entry) for row in page.rows)
         self.escalated += bool(escalated)
         self.escalated_calls += escalated
         self.flagged += bool(told)
@@ -122,3 +124,7 @@ def percent(part: int, whole: int) -> str:
 
 def join_names(parts: Iterable[str]) -> str:
     return ", ".join(parts) or "none"
+
+
+def _is_escalated(entry: StepLogEntry) -> bool:
+    return "ESCALATE" in (entry.route, entry.withheld_route) or bool(entry.effort or entry.withheld_effort)

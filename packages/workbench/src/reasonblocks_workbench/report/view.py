@@ -282,6 +282,8 @@ def facts_of(row: Row) -> Iterator[Fact]:
         ("called", entry.model_id),
         ("routed for", entry.route),
         ("route withheld", entry.withheld_route),
+        ("effort", entry.effort),
+        ("effort withheld", entry.withheld_effort),
         ("advisor", "" if entry.advisor_ms is None else _advisor(entry)),
         ("tokens", ", ".join(f"{text.count(number)} {name}" for number, name in tokens if number is not None)),
         ("model latency", "" if entry.latency_ms is None else f"{text.milliseconds(entry.latency_ms)} ms"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "OpenAIEmbedder"
 AT_ONCE = 128
-"""Texts per request. OpenAI accepts 2,048 texts and 300,000 tokens; 128 thoughts of 1,200 bytes are some 40,000."""
+"""Texts per request. OpenAI accepts 2,048 texts and 300,000 tokens; 128 thoughts of 1,000 bytes are some 35,000."""
 TIMEOUT_S = 10.0
 """Seconds per request. A step waits no longer than its own deadline."""
 NOTHING = " "

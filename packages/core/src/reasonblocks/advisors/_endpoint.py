@@ -1,57 +1,23 @@
-"""Ready-made advisors: models that are asked what a stuck run should try next."""
+"""An advisor that asks an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .exceptions import BadAnswer, ConfigError, ExtraMissing
-from .types import Advice, AdviceRequest
-from .util.secret import KEY_RULE, describe_key, is_key
+from ..exceptions import BadAnswer, ConfigError, ExtraMissing
+from ..types import Advice, AdviceRequest
+from ..util.secret import KEY_RULE, describe_key, is_key
+from .asking import INSTRUCTIONS, advice_in, question
 
 if TYPE_CHECKING:
-    from .ports import Advisor
+    from ..ports import Advisor
 
-__all__ = ["INSTRUCTIONS", "advice_in", "ask_chat_model", "chat", "question"]
-
-INSTRUCTIONS = (
-    "You advise an agent that works on a task with tools and is stuck. Tell it in at most two sentences what to try"
-    " next: a step that it has not tried, as concrete as possible. You cannot use tools. Answer NONE if you know"
-    " nothing better than what it will be told anyway."
-)
-"""What a ready-made advisor is told to do."""
-NOTHING = "NONE"
-MAX_TOKENS = 200
-"""Tokens of an answer, at most."""
 ANSWER_BYTES = 262_144
 """Bytes of an endpoint's answer that are read."""
 CONNECT_SECONDS = 5.0
-
-
-def question(request: AdviceRequest) -> str:
-    """Return the situation of a stuck run as one text for a model."""
-    steps = "\n\n".join(request.steps)
-    return (
-        f"The agent's task:\n{request.task or '(not known)'}\n\nIts newest steps, the oldest first:\n\n{steps}\n\n"
-        f"What it will be told:\n{request.text}\n\nWhat should it try next?"
-    )
-
-
-def advice_in(text: str, tokens: int | None = None) -> Advice | None:
-    """Return a model's answer as advice; None if it has none to give."""
-    said = text.strip()
-    return None if not said or said.strip(" .\"'`*").upper() == NOTHING else Advice(text=said, tokens=tokens)
-
-
-def ask_chat_model(model: Any) -> Advisor:
-    """Return an advisor that asks a LangChain chat model."""
-
-    async def advise(request: AdviceRequest) -> Advice | None:
-        answer = await model.ainvoke([("system", INSTRUCTIONS), ("user", question(request))])
-        usage = getattr(answer, "usage_metadata", None) or {}
-        return advice_in(str(answer.text), usage.get("total_tokens"))
-
-    return advise
+SHOWN = 200
+"""Characters of an endpoint's error that are logged."""
 
 
 def chat(base_url: str, model: str, api_key: str | None = None) -> Advisor:
@@ -74,9 +40,9 @@ def chat(base_url: str, model: str, api_key: str | None = None) -> Advisor:
     url = f"{base_url.rstrip('/')}/chat/completions"
     headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
 
-    async def advise(request: AdviceRequest) -> Advice | None:
+    async def advise(request: AdviceRequest) -> Advice:
         said = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": question(request)}]
-        body = {"model": model, "messages": said, "max_tokens": MAX_TOKENS}
+        body = {"model": model, "messages": said}
         timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)  # the session has a time for the whole
         async with (
             httpx.AsyncClient(headers=headers, timeout=timeout) as client,
@@ -87,7 +53,9 @@ def chat(base_url: str, model: str, api_key: str | None = None) -> Advisor:
                 raw += part
                 if len(raw) > ANSWER_BYTES:
                     raise BadAnswer("the advisor", len(raw), f"answered with more than {ANSWER_BYTES:,} bytes")
-            response.raise_for_status()
+        if not response.is_success:
+            shown = raw[:SHOWN].decode(errors="replace").replace(api_key or "\0", "[key]")
+            raise BadAnswer("the advisor", shown, f"{url} answered HTTP {response.status_code}")
         return _read(raw)
 
     return advise
@@ -98,7 +66,7 @@ def _check_text(name: str, given: object) -> None:
         raise ConfigError(name, given, "must be a string that is not empty")
 
 
-def _read(raw: bytes) -> Advice | None:
+def _read(raw: bytes) -> Advice:
     """Return the advice in an answer of the chat completions API. Raises `BadAnswer` for another answer."""
     try:
         answer = json.loads(raw)
