@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages import first_int, first_text
-from reasonblocks.types import JSON, Step, Usage
+from reasonblocks.types import JSON, Usage
 from reasonblocks.types.outcomes import kind_of
 
 from ._files import Record
@@ -119,7 +119,7 @@ def recorded_of(log: RunLog) -> RecordedRun:
     Auxiliary calls are no steps. A call without an answer, or without an event after it, is no step either.
     """
     calls = {event.step_index: event for event in log.steps if not event.final}
-    found = [(completed_of(event), _usage_before(event.step_index, calls)) for event in _with_step(log.steps, calls)]
+    events = list(_with_step(log.steps, calls))
     run = log.start.run if log.start else None
     header = Header(
         run_id=log.run_id,
@@ -130,8 +130,9 @@ def recorded_of(log: RunLog) -> RecordedRun:
         model=(run.model if run else None) or _model(log.steps),
         parent_run_id=run.parent_run_id if run else None,
     )
-    steps: tuple[Step, ...] = tuple(step for step, _ in found)
-    return header.recorded(log.file, log.line, steps, tuple(usage for _, usage in found))
+    usages = tuple([_usage_before(event.step_index, calls) for event in events])
+    recorded = header.recorded(log.file, log.line, tuple(map(completed_of, events)), usages)
+    return replace(recorded, calls=tuple([event.step_index for event in events]))
 
 
 def runs_of_logs(logs: Logs) -> Runs:

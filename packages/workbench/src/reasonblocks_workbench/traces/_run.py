@@ -26,7 +26,8 @@ class RecordedRun:
     none that is known. `line` is the first line of the run, 1-based. Runs with the same task have the same `task_key`:
     the file's own key, or a digest of the task's text, or of the run's place if it has no task. `oracle_stop` is True
     if the environment ended the run at its first success, so that its length reveals the outcome. `parent_run_id` is
-    the run that started this one, if the file names it.
+    the run that started this one, if the file names it. `calls` has the number of the call after each step in a log of
+    our sinks, where calls that are no steps have a number, too; it is empty elsewhere.
     """
 
     run_id: str
@@ -42,6 +43,11 @@ class RecordedRun:
     model: str = ""
     oracle_stop: bool = False
     parent_run_id: str | None = None
+    calls: tuple[int, ...] = ()
+
+    def call_after(self, step: int) -> int:
+        """Return the number of the call that followed a completed step, or would have followed the last one."""
+        return self.calls[step] if self.calls else step + 1
 
     @property
     def outcome_kind(self) -> OutcomeKind:
