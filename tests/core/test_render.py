@@ -147,7 +147,7 @@ def test_a_pattern_that_lacks_a_field_is_skipped_and_the_others_stay() -> None:
     broken = ETrace(pattern=pattern("e2-broken", fields={"diagnosis": "only"}), similarity=0.9)
     injections, notes = tier_injections("e2", [traces[0], broken, traces[1]], "gpt-5")
     assert [one.pattern_ids for one in injections] == [("e2-a",), ("e2-b",)]
-    assert ["'e2-broken' lacks a field" in note for note in notes] == [True]
+    assert notes == ("pattern 'e2-broken' lacks intervention and anti_pattern, which its form needs; it was skipped",)
 
 
 def test_standing_rules_that_do_not_fit_are_named() -> None:
@@ -161,7 +161,7 @@ def test_a_pattern_that_lacks_a_field_is_said_once_a_run(caplog: pytest.LogCaptu
     broken = pattern("e3-broken", fields={})
     rb = client(store=lambda request: [ETrace(pattern=broken)] if request.tier == "e3" else ())
     begin(rb.session(), 0)
-    assert [record.getMessage().count("'e3-broken' lacks a field") for record in caplog.records] == [1]
+    assert [record.getMessage().count("'e3-broken' lacks instruction,") for record in caplog.records] == [1]
 
 
 def test_an_e2_for_a_monitors_text_that_lacks_its_intervention_is_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -173,7 +173,7 @@ def test_an_e2_for_a_monitors_text_that_lacks_its_intervention_is_said(caplog: p
     session = rb.session()
     begin(session, 0)
     begin(session, 1)
-    assert [record.getMessage().count("e2-broken") for record in caplog.records] == [1]
+    assert [record.getMessage().count("'e2-broken' lacks intervention,") for record in caplog.records] == [1]
 
 
 FACT = 'Text one: "It. ended".'

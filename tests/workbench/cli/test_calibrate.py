@@ -83,3 +83,9 @@ def test_a_file_to_write_must_be_named(command: Command) -> None:
     done = command("calibrate", "runs.jsonl")
     assert done.code == 2
     assert "--out" in done.err
+
+
+def test_one_run_is_not_called_runs(command: Command, write: Write, out: Path) -> None:
+    done = command("calibrate", write("a.jsonl", record(0)), "--out", str(out))
+    assert out.read_text(encoding="utf-8").startswith("# Made by `reasonblocks calibrate`: 1 run of clerk.\n\n")
+    assert done.out.startswith(f"{out}: 1 run of clerk\n")

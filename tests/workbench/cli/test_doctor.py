@@ -148,7 +148,7 @@ def test_a_file_of_patterns_is_counted(tmp_path: Path) -> None:
     LocalStore(tmp_path / "patterns.db", patterns=[Pattern(id="a", tier="e3")]).close()
     after = examine(home).backends["pattern store"]
     assert before.endswith("(made when a pattern is added)")
-    assert after.endswith("patterns.db, 1 patterns")
+    assert after.endswith("patterns.db, 1 pattern")
 
 
 def test_a_file_of_patterns_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from reasonblocks import JsonlSink, ReasonBlocks
 from reasonblocks.backends.profiles import ProfileFile
-from reasonblocks.types import JSON
+from reasonblocks.types import JSON, Step, StepInput
 from tests.workbench.cli.conftest import Command, Write
 
 
@@ -37,7 +39,7 @@ def explained(command: Command, path: str, at: int, *more: str) -> dict[str, str
 def test_a_step_is_explained_in_the_words_of_the_account(command: Command, path: str) -> None:
     told = explained(command, path, 5)
     assert told == {
-        "step": "5 of stuck",
+        "step": "5 of stuck, before call 6",
         "call": 'deploy(input="x")  (change)',
         "result": "failed: Error: quota exceeded",
         "since": "step 0: nothing has changed after it, as far as is known",
@@ -156,13 +158,13 @@ def test_settings_change_what_is_explained(command: Command, path: str) -> None:
 def test_json_has_the_account_as_replay_has_it(command: Command, path: str) -> None:
     (found,) = command("explain", path, "5", "--run", "stuck", "--json").objects
     (_, replayed) = command("replay", path, "--json").objects
-    assert found == {"run_id": "stuck", "step": 5, **replayed["steps"][5]["account"]}
+    assert found == {"run_id": "stuck", "step": 5, "call": 6, **replayed["steps"][5]["account"]}
     assert (found["letter"], found["letters"], found["mark"], found["rung"]) == ("A", "..AAAA", 0, "4 of 5")
     assert found["calls"] == [{"tool": "deploy", "roles": ["change"]}]
 
 
 def test_the_first_run_is_meant_unless_one_is_named(command: Command, path: str) -> None:
-    assert command("explain", path, "0").out.startswith("step      0 of other\n")
+    assert command("explain", path, "0").out.startswith("step      0 of other, at the end\n")
 
 
 def test_profiles_of_the_other_runs_are_used_if_asked(command: Command, write: Write) -> None:
@@ -184,3 +186,47 @@ def test_a_run_that_is_not_there_is_a_problem(command: Command, path: str) -> No
     done = command("explain", path, "0", "--run", "none")
     assert (done.code, done.out) == (1, "")
     assert "no run is called 'none'" in done.err
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    """A log with auxiliary calls, which are counted as calls and not as steps."""
+    path = tmp_path / "runs.jsonl"
+    rb = ReasonBlocks(sinks=[JsonlSink(path)], pattern_store=None, profile=None)
+    with rb, rb.session(run_id="a-long-id-of-a-run", agent_name="fixer") as session:
+        session.begin_step(StepInput())
+        for at in range(5):
+            session.begin_step(StepInput(auxiliary=True))
+            session.begin_step(StepInput(completed=Step(thought=f"I look at {at}.")))
+    return str(path)
+
+
+def test_what_watch_names_is_found(command: Command, log: str) -> None:
+    (line,) = [line for line in command("watch", log, "--once").out.splitlines() if "I look at 2." in line]
+    found = re.search(r"fixer (\.\.\S+) +before call (\d+) ", line)
+    assert found is not None
+    done = command("explain", log, "--run", found[1], "--call", found[2])
+    assert done.out.startswith(f"step      2 of a-long-id-of-a-run, before call {found[2]}\n")
+    again = command("explain", log, "2", "--json").objects[0]
+    assert (again["step"], again["call"]) == (2, int(found[2]))
+
+
+def test_a_call_before_which_no_step_is_completed_is_refused(command: Command, log: str) -> None:
+    done = command("explain", log, "--call", "0")
+    assert (done.code, done.out) == (2, "")
+    assert "--call=0: no step is completed right before this call; 'a-long-id-of-a-run' has the steps 0 to" in done.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"), [((), "STEP or --call: one of them is required"), (("1", "--call", "2"), "combined")]
+)
+def test_a_step_is_named_in_one_way(command: Command, path: str, argv: tuple[str, ...], told: str) -> None:
+    done = command("explain", path, *argv)
+    assert done.code == 2
+    assert told in done.err
+
+
+def test_a_whole_id_goes_before_a_part_of_one(command: Command, write: Write) -> None:
+    path = write("a.jsonl", run(EDIT, run_id="run-10"), run(EDIT, run_id="run-1"))
+    assert "0 of run-1," in command("explain", path, "0", "--run", "run-1").out
+    assert "0 of run-10," in command("explain", path, "0", "--run", "n-10").out

@@ -12,7 +12,7 @@ from reasonblocks import Budget, Escalate
 from reasonblocks.exceptions import ConfigError
 from reasonblocks_workbench.cli._main import command_of
 from reasonblocks_workbench.cli.options import NOT_SETTABLE, OPTIONS, Settings, expand_options, setting_names
-from tests.workbench.cli.conftest import Write
+from tests.workbench.cli.conftest import Command, Write
 
 
 def settings(*argv: str, over: str | None = None) -> dict[str, Any]:
@@ -207,3 +207,81 @@ def test_a_file_has_a_budget_as_a_table_or_a_text(here: Path) -> None:
     assert settings("--config", "a.toml")["budget"].calls == 8
     with pytest.raises(ConfigError, match=r"b\.toml: budget=.*'cals' is no field of budget"):
         settings("--config", "b.toml")
+
+
+MINE = """
+class Loud:
+    name = failure_type = "loud"
+    def observe(self, step, memory, run): return 0.0, None, ()
+five = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["--weight", "nope=1"], "--weight='nope=1': unknown; valid: claim_contradiction"),
+        (["--fsm", "nope=1"], "--fsm='nope=1': unknown; valid: fast_threshold"),
+        (["--fsm", "fast_window=8", "--fsm", "slow_threshold=9"], "--fsm='slow_threshold=9': must be in [0, 1]"),
+        (["--slow-threshold", "9"], "--slow-threshold='9': must be in [0, 1]"),
+        (["--slow-threshold", "0.1"],
+         "--slow-threshold='0.1': fast_threshold=0.2 must be below slow_threshold=0.1"),
+        (["--monitor", "mymodule"], "--monitor='mymodule': unknown; valid: MODULE:NAME"),
+        (["--monitor", "typed_mine:five"], "--monitor='typed_mine:five': a monitor has name"),
+        (["--monitor", "typed_mine:Loud", "--monitor", "typed_mine:Loud"],
+         "--monitor='typed_mine:Loud': 'loud': a monitor of that name is there already"),
+        (["--stop-when", "nope"], "--stop-when='nope': unknown; valid: stalled, over_budget, MODULE:NAME"),
+        (["--stop-when", "over_budget"], "--stop-when='over_budget': needs a --token-budget"),
+        (["--budget", "calls=0,every_call=yes"], "--budget='calls=0,every_call=yes': calls=0 must be an int from 1"),
+        (["--budget", "tell_at=0.5"], "--budget='tell_at=0.5': must have calls or tokens"),
+        (["--escalate", "after=1"], "--escalate='after=1': must have a model or an effort"),
+        (["--escalate", "model=m,dwell=0"], "--escalate='model=m,dwell=0': dwell=0 must be an int from 1"),
+        (["--second-look", "nope"], "--second-look='nope': unknown; valid: doubt, unchecked, always"),
+        (["--advisor", "typed_mine:five"], "--advisor='typed_mine:five': must be callable"),
+        (["--scorer", "typed_mine:five"], "--scorer='typed_mine:five': must be callable"),
+        (["--transition", "typed_mine:five", "--fsm", "slow_window=3"],
+         "--fsm='slow_window=3': a transition of your own leaves no use for --fsm"),
+        (["--pattern-store", "typed_mine:five"], "--pattern-store='typed_mine:five': must have a method"),
+        (["--embedder", "typed_mine:five"], "--embedder='typed_mine:five': must have id"),
+        (["--sink", "typed_mine:five"], "--sink='typed_mine:five': a sink has"),
+        (["--on-injection", "typed_mine:five"], "--on-injection='typed_mine:five': must be callable"),
+        (["--redact", "typed_mine:five"], "--redact='typed_mine:five': must be callable"),
+        (["--patience", "9 of 9"], "--patience='9 of 9': must be one of '2 of 3'"),
+        (["--profile", "nope"], "--profile='nope': unknown; valid: own, or the path of a file"),
+        (["--calibration", "none.toml"], "--calibration='none.toml': cannot be read"),
+        (["--calibration", "odd.toml"], "--calibration='odd.toml': difficulty_mean=7 must be a number in [0, 1]"),
+        (["--placement", "x"], "--placement='x': unknown; valid: context"),
+        (["--standing-rules", "x"], "--standing-rules='x': unknown; valid: first_call"),
+        (["--route", "NOPE=x"], "--route='NOPE=x': unknown; valid: FAST"),
+        (["--tool-role", "a=read", "--tool-role", "x=y"], "--tool-role='x=y': unknown; valid: ask"),
+        (["--task-profile", "z"], "--task-profile='z': unknown; valid: coding"),
+        (["--step-deadline-ms", "-1"], "--step-deadline-ms='-1': must be a number of milliseconds"),
+        (["--token-budget", "-1"], "--token-budget='-1': must be an int from 1"),
+        (["--org-id", ""], "--org-id='': must be a string that is not empty"),
+        (["--project-id", ""], "--project-id='': must be a string that is not empty"),
+        (["--config", "bad.toml"], "bad.toml: weights='nope': unknown"),
+        (["--config", "bad.toml", "--weight", "semantic_loop=1"], "bad.toml: weights='nope': unknown"),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_option_as_it_was_typed(
+    command: Command, write: Write, here: Path, argv: list[str], told: str
+) -> None:
+    (here / "typed_mine.py").write_text(MINE)
+    (here / "odd.toml").write_text("difficulty_mean = 7")
+    (here / "bad.toml").write_text("[weights]\nnope = 1")
+    done = command("replay", write("a.jsonl", {"steps": [{"thought": "I look."}]}), *argv)
+    assert (done.code, done.out) == (2, "")
+    assert f"reasonblocks: {told}" in done.err
+
+
+def test_an_error_names_the_side_of_a_comparison_or_the_option_that_overrides_it(
+    command: Command, write: Write
+) -> None:
+    path, one, other = (
+        write("a.jsonl", {"steps": [{"thought": "I look."}]}),
+        write("a.toml"),
+        write("b.toml", "patience = 5"),
+    )
+    assert f"reasonblocks: {other}: patience=5: " in command("replay", path, "--diff", one, other).err
+    done = command("replay", path, "--diff", one, other, "--patience", "x")
+    assert "reasonblocks: --patience='x': " in done.err

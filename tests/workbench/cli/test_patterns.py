@@ -18,6 +18,8 @@ from reasonblocks.patterns.starter import starter_patterns
 from tests.workbench.cli.conftest import Command
 
 THOUGHT = "The tests fail as before. I change the condition again and run them. They fail at the same line once more."
+TEXTS = ("--field", "diagnosis=It fails.", "--field", "intervention=Print it.")
+"""The fields without which no model is shown a lesson of tier e2."""
 LESSON = {
     "id": "mine",
     "tier": "e2",
@@ -66,20 +68,20 @@ def test_a_pattern_is_added_by_options(patterns: Command) -> None:
 
 def test_a_pattern_may_be_for_several_kinds_of_findings(patterns: Command) -> None:
     kinds = ("--kind", "error", "--kind", "retry")
-    done = patterns("add", "--tier", "e2", "--failure-type", "loop", *kinds, "--exemplar", THOUGHT, "--json")
+    done = patterns("add", "--tier", "e2", "--failure-type", "loop", *kinds, *TEXTS, "--exemplar", THOUGHT, "--json")
     assert done.objects[0]["kinds"] == ["error", "retry"]
 
 
 def test_a_kind_that_is_not_known_is_warned_of_and_the_pattern_is_added(patterns: Command) -> None:
-    done = patterns("add", "--tier", "e2", "--failure-type", "loop", "--kind", "eror", "--exemplar", THOUGHT)
+    done = patterns("add", "--tier", "e2", "--failure-type", "loop", "--kind", "eror", *TEXTS, "--exemplar", THOUGHT)
     assert done.code == 0
     assert "did you mean 'error'?" in done.err
 
 
 def test_a_field_may_be_within_another(patterns: Command) -> None:
     field = f"trigger_state.trajectory_description={THOUGHT}"
-    done = patterns("add", "--tier", "e2", "--field", field, "--json")
-    assert done.objects[0]["fields"] == {"trigger_state": {"trajectory_description": THOUGHT}}
+    done = patterns("add", "--tier", "e2", *TEXTS, "--field", field, "--json")
+    assert done.objects[0]["fields"]["trigger_state"] == {"trajectory_description": THOUGHT}
 
 
 def test_a_pattern_is_added_from_stdin(patterns: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +122,8 @@ def test_an_id_that_is_taken_is_refused(patterns: Command) -> None:
 
 
 def test_tier_e1_belongs_to_the_default_org(patterns: Command) -> None:
-    (told,) = patterns("add", "--tier", "e1", "--exemplar", THOUGHT, "--id", "one", "--json").objects
+    texts = ("--field", "observation=It fails.", "--field", "recommended_action=Print it.")
+    (told,) = patterns("add", "--tier", "e1", *texts, "--exemplar", THOUGHT, "--id", "one", "--json").objects
     assert told["org_id"] == "default"
 
 
@@ -134,7 +137,7 @@ def test_what_to_look_at_again_is_said_at_once(patterns: Command) -> None:
     ("argv", "said"),
     [
         (("--tier", "e2"), "give at least one text to match"),
-        (("--field", "instruction=x"), "pattern: tier=None: is missing"),
+        (("--field", "instruction=x"), "--tier=None: is missing"),
         (("--tier", "e3", "--field", "instruction"), "must be NAME=TEXT"),
         (("--tier", "e2", "--exemplar", "x", "--gate", "3"), "from 0 to 1"),
     ],
@@ -429,3 +432,39 @@ def test_it_works_as_a_process(tmp_path: Path) -> None:
 
     assert run("add", "-", given=json.dumps(LESSON)).stdout == "added mine\n"
     assert json.loads(run("search", THOUGHT, "--json").stdout.splitlines()[0])["id"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("tier", "given", "named"),
+    [
+        ("e2", ("diagnosis=It fails.",), "intervention=TEXT: without it no model is shown 'mine'"),
+        ("e2", (), "diagnosis=TEXT and intervention=TEXT: without them no model is shown 'mine'"),
+        ("e1", ("observation=It fails.",), "recommended_action=TEXT"),
+        ("e3", ("instruction=\u200b",), "instruction=TEXT"),
+    ],
+)
+def test_a_pattern_that_no_model_would_be_shown_is_not_added(
+    patterns: Command, tier: str, given: tuple[str, ...], named: str
+) -> None:
+    texts = [part for text in given for part in ("--field", text)]
+    done = patterns("add", "--tier", tier, "--exemplar", THOUGHT, "--id", "mine", *texts)
+    assert (done.code, done.out) == (2, "")
+    assert f"--field: give {named}" in done.err
+    assert patterns("list", "--yours").out == "no pattern\n"
+
+
+def test_a_pattern_of_a_file_that_no_model_would_be_shown_is_a_fault(
+    patterns: Command, file: Callable[..., str]
+) -> None:
+    done = patterns("import", file(LESSON, {**LESSON, "id": "half", "fields": {"diagnosis": "It fails."}}))
+    assert (done.code, done.out) == (1, "")
+    assert "mine.jsonl:2: half: without intervention no model is shown it" in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--gate", "5"), ("--id", ""), ("--org", ""), ("--failure-type", ""), ("--kind", "")]
+)
+def test_a_wrong_option_is_named_as_it_was_typed(patterns: Command, option: str, value: str) -> None:
+    done = patterns("add", "--tier", "e2", "--exemplar", THOUGHT, "--field", "diagnosis=It fails.", option, value)
+    assert done.code == 2
+    assert f"reasonblocks: {option}=" in done.err

@@ -120,3 +120,12 @@ def test_a_package_that_exits_costs_the_list_only_its_command(command: Command, 
     assert done.code == 0
     assert "replay" in done.out
     assert "the command 'other' of exits is left out: SystemExit: was loaded" in done.err
+
+
+@pytest.mark.parametrize("argv", [("replay",), ("report",), ("explain",), ("calibrate",), ("patterns", "import")])
+def test_the_help_shows_what_an_argument_is_and_not_its_type_in_python(command: Command, argv: tuple[str, ...]) -> None:
+    done = command(*argv, "--help")
+    assert done.code == 0
+    assert re.search(r"^  (FILE|RUN)( .*)?$", done.out, re.MULTILINE)
+    assert "<list" not in done.out
+    assert "<str" not in done.out

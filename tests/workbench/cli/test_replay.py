@@ -250,13 +250,16 @@ def test_a_scorer_that_fails_is_said_once_and_counted(
     assert "6 steps went unsteered" in done.out
 
 
-def test_strict_raises_what_a_scorer_raised(
+def test_strict_ends_with_what_a_scorer_raised(
     command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my_raising_scorer.py").write_text("def broken(step):\n    raise ZeroDivisionError\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ZeroDivisionError):
-        command("replay", write("a.jsonl", RUN), "--strict", "--scorer", "my_raising_scorer:broken")
+    done = command("replay", write("a.jsonl", RUN), "--strict", "--scorer", "my_raising_scorer:broken")
+    assert done.code == 1
+    assert (
+        done.err.splitlines()[-1] == f"reasonblocks: run {RUN['run_id']!r} is not replayed further: ZeroDivisionError"
+    )
 
 
 def test_too_little_memory_is_said_in_one_line(
@@ -338,3 +341,33 @@ def test_a_folder_is_replayed_as_one_and_its_unreadable_files_are_named_and_coun
     done = command("replay", str(tmp_path))
     assert "2, 15 steps, 1 malformed" in done.out
     assert f"{tmp_path}/deeper/notes.md" in done.err
+
+
+BROKEN = """
+class Broken:
+    name = failure_type = "broken"
+    def observe(self, step, memory, run):
+        raise ValueError("my own mistake")
+"""
+
+
+@pytest.mark.parametrize("argv", [("replay", "a.jsonl"), ("explain", "a.jsonl", "0")])
+def test_an_error_of_the_users_code_has_one_traceback_of_that_code(
+    command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = f"broken_{argv[0]}"
+    Path(f"{module}.py").write_text(BROKEN, encoding="utf-8")
+    write("a.jsonl", {"run_id": "r", "steps": [{"thought": "I look."}, {"thought": "I look again."}]})
+    done = command(*argv, "--monitor", f"{module}:Broken", "--strict")
+    lines = done.err.splitlines()
+    assert (done.code, done.out) == (1, "")
+    assert lines[0] == "Traceback (most recent call last):"
+    assert [line for line in lines if line.startswith("  File ")] == [
+        f'  File "{tmp_path / module}.py", line 5, in observe'
+    ]
+    assert lines[-2:] == [
+        "ValueError: my own mistake",
+        "reasonblocks: run 'r' is not replayed further: ValueError: my own mistake",
+    ]

@@ -242,3 +242,44 @@ def test_a_replay_without_a_report_needs_no_jinja2(command: Command, write: Writ
     assert command("replay", write("recorded.jsonl", RECORDED), "--json").code == 0
     assert json.loads(command("replay", write("recorded.jsonl", RECORDED), "--json").out)["run_id"] == "recorded"
     assert html.environment.cache_info().currsize == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (("--budget", "calls=40"), "--budget"),
+        (("--weight", "semantic_loop=1", "--weight", "late_sprawl=1", "--strict"), "--weight, --strict"),
+        (("--no-e-traces", "--slow-threshold", "0.5"), "--e-traces"),
+        (("--config", "c.toml", "--second-look", "always"), "--config, --second-look"),
+    ],
+)
+def test_options_without_effect_on_a_log_are_refused(
+    command: Command,
+    logs: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+    named: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.toml").write_text('patience = "3 of 5"')
+    done = command("report", *logs, "--out", "out.html", *flags)
+    assert (done.code, done.out) == (2, "")
+    assert f"reasonblocks: {named}: no effect on {logs[0]}, a log" in done.err
+    assert not Path("out.html").exists()
+
+
+def test_the_thresholds_of_a_log_can_be_set(command: Command, logs: list[str], write: Write, tmp_path: Path) -> None:
+    config = write("c.toml", "[fsm_thresholds]", "slow_threshold = 0.5")
+    done = command("report", *logs, "--out", str(tmp_path / "out.html"), "--config", config, "--fast-threshold", "0.1")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_wrong_threshold_of_a_log_is_named_as_it_was_typed(command: Command, logs: list[str], tmp_path: Path) -> None:
+    done = command("report", *logs, "--out", str(tmp_path / "out.html"), "--slow-threshold", "9")
+    assert (done.code, done.err) == (2, "reasonblocks: --slow-threshold='9': must be in [0, 1]\n")
+
+
+def test_one_step_is_not_called_steps(command: Command, write: Write, tmp_path: Path) -> None:
+    path = write("a.jsonl", {"steps": [{"thought": "I look."}]})
+    assert ": 1 run, 1 step, " in command("report", path, "--out", str(tmp_path / "out.html")).out

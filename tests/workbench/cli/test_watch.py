@@ -52,13 +52,15 @@ def test_what_is_there_is_shown_once(command: Command, recorded: str) -> None:
     assert done.code == 0
     lines = done.out.splitlines()
     assert "starts: Fix the failing tests" in lines[0]
-    assert sum(bool(re.search(r" #\d+  [A-Z]", line)) for line in lines) == 61
+    assert sum(bool(re.search(r" before call \d+ +[A-Z]", line)) for line in lines) == 61
     assert "monitor (semantic_loop" in done.out
     assert lines[-1].split("  ")[-1].startswith(("success", "failure"))
 
 
 def test_only_texts_are_shown_if_they_are_asked_for(command: Command, recorded: str) -> None:
-    steps = [line for line in command("watch", recorded, "--once", "--told").out.splitlines() if " #" in line]
+    steps = [
+        line for line in command("watch", recorded, "--once", "--told").out.splitlines() if " before call " in line
+    ]
     assert 0 < len(steps) < 20
 
 
@@ -285,3 +287,49 @@ def test_an_event_is_printed_as_the_sink_wrote_it(command: Command, tmp_path: Pa
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(event.as_dict()) + "\n", encoding="utf-8")
     assert command("watch", str(path), "--once", "--json").objects == [event.as_dict()]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("hello: 5\n", "is not the file of a SQLiteMonitorSink or a JsonlSink"),
+        ('{"a": 1}\n', "its newest line is not an event"),
+        ('{\n  "a": 1\n}\n', "its newest line is not JSON"),
+        ('{"a": 1}', "its first line is not complete"),
+        ("", "no such file, or an empty one"),
+    ],
+)
+def test_why_nothing_was_read_is_said(command: Command, tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(text, encoding="utf-8")
+    done = command("watch", str(path), "--once")
+    assert (done.code, done.out) == (1, "")
+    assert f"{path}: {reason}" in done.err
+
+
+def test_a_database_without_steps_says_so(command: Command, tmp_path: Path) -> None:
+    sink = SQLiteMonitorSink(tmp_path / "a.db")
+    sink.emit(RunStart(run=RunInfo(run_id="r"), timestamp=1.0))
+    sink.close()
+    assert "a.db: it has no steps\n" in command("watch", str(tmp_path / "a.db"), "--once").err
+
+
+def test_a_file_that_may_never_be_a_log_is_waited_for_with_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"a": 1}\n', encoding="utf-8")
+    with process(str(path)) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert select.select([watching.stderr], [], [], 60)[0]
+        said = watching.stderr.readline()
+        assert f"{path}: its newest line is not an event" in said
+        assert said.endswith("; waiting for the events of a SQLiteMonitorSink or a JsonlSink\n")
+        with path.open("a", encoding="utf-8") as file:
+            file.write('{"b": 1}\n')
+        sink = JsonlSink(path)
+        sink.emit(RunStart(run=RunInfo(run_id="r", task="Fix it."), timestamp=time.time()))
+        sink.close()
+        assert "starts: Fix it." in watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(20) == 0
+        assert watching.stderr.read() == ""

@@ -135,7 +135,7 @@ def _with_lesson(
         return speech
     text = render.steered_text(_fact_of(evaluation, speech.text), speech.hint, found[0])
     if text is None:
-        return replace(speech, warnings=render.lacking([pattern.id]))
+        return replace(speech, warnings=(render.lacking(pattern.id, ["intervention"]),))
     return replace(speech, text=text, pattern_ids=(pattern.id,))
 
 

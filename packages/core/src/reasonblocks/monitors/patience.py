@@ -129,10 +129,7 @@ def share_of(reached: int, needless: int, rung: Rung) -> float:
 def learn_rung(counts: Sequence[tuple[int, int]]) -> Rung | None:
     """Return the least patient rung whose share of needless texts is at most the goal; None to be silent.
 
-    `counts` has (reached, needless) of all runs of the agent, one pair for each rung. With too few counts the rung is
-    the default.
+    `counts` has (reached, needless) of all runs of the agent, one pair for each rung.
     """
-    if max((reached for reached, _ in counts), default=0) < MIN_STRETCHES:
-        return DEFAULT
     shares = [share_of(reached, needless, rung) for (reached, needless), rung in zip(counts, RUNGS, strict=True)]
     return next((rung for share, rung in zip(shares, RUNGS, strict=True) if share <= GOAL), None)

@@ -76,11 +76,21 @@ def family(model_id: str) -> Family:
 
 def render_pattern(tier: Tier, model_id: str, fields: Mapping[str, JSON]) -> str | None:
     """Return a pattern's text for a model; None if a field that its form needs is missing, empty or not a string."""
-    values = {name: text_field(fields, name) for name in FIELDS[tier]}
-    form = FORMS[family(model_id)][tier]
-    if any(value is None and f"{{{name}}}" in form for name, value in values.items()):
-        return None
-    return form.format_map(values)
+    values, form = _values(tier, fields), FORMS[family(model_id)][tier]
+    return None if _missing(form, values) else form.format_map(values)
+
+
+def missing_fields(tier: Tier, model_id: str, fields: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return the fields that a pattern's form for a model needs and that are missing, empty or not a string."""
+    return _missing(FORMS[family(model_id)][tier], _values(tier, fields))
+
+
+def _values(tier: Tier, fields: Mapping[str, JSON]) -> dict[str, str | None]:
+    return {name: text_field(fields, name) for name in FIELDS[tier]}
+
+
+def _missing(form: str, values: Mapping[str, str | None]) -> tuple[str, ...]:
+    return tuple([name for name, value in values.items() if value is None and f"{{{name}}}" in form])
 
 
 def text_field(fields: Mapping[str, JSON], name: str) -> str | None:
@@ -139,9 +149,10 @@ def tier_injections(
     tier: Tier, traces: Iterable[ETrace], model_id: str
 ) -> tuple[tuple[Injection, ...], tuple[str, ...]]:
     """Return a tier's injections, and warnings about patterns that were left out. All of E3 is one injection."""
-    rendered = [(trace.pattern.id, render_pattern(tier, model_id, trace.pattern.fields)) for trace in traces]
-    texts = [(pattern_id, text) for pattern_id, text in rendered if text is not None]
-    warnings = lacking([pattern_id for pattern_id, text in rendered if text is None])
+    rendered = [(trace.pattern, render_pattern(tier, model_id, trace.pattern.fields)) for trace in traces]
+    texts = [(pattern.id, text) for pattern, text in rendered if text is not None]
+    skipped = [pattern for pattern, text in rendered if text is None]
+    warnings = tuple([lacking(one.id, missing_fields(tier, model_id, one.fields)) for one in skipped])
     if tier != "e3" or not texts:
         return tuple(_joined(SOURCES[tier], [item]) for item in texts), warnings
     fitting = _fitting(texts)
@@ -151,9 +162,9 @@ def tier_injections(
     return (_joined(SOURCES[tier], fitting),), warnings
 
 
-def lacking(ids: Iterable[str]) -> tuple[str, ...]:
-    """Return the warnings about patterns that cannot be rendered, which the user gets once a run."""
-    return tuple(f"pattern {pattern_id!r} lacks a field that its form needs; it was skipped" for pattern_id in ids)
+def lacking(pattern_id: str, fields: Sequence[str]) -> str:
+    """Return the warning, which the user gets once a run, about a pattern that lacks these fields of its form."""
+    return f"pattern {pattern_id!r} lacks {' and '.join(fields)}, which its form needs; it was skipped"
 
 
 def _joined(source: Source, group: Sequence[tuple[str, str]]) -> Injection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._read import Authored, pattern_from, read_patterns
-from ._warn import Near, near_duplicates, standing_bytes, warnings
+from ._warn import Near, fields_for_any, near_duplicates, standing_bytes, warnings
 from ._write import as_jsonl, as_toml
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Near",
     "as_jsonl",
     "as_toml",
+    "fields_for_any",
     "near_duplicates",
     "pattern_from",
     "read_patterns",

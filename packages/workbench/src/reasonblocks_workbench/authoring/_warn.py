@@ -12,7 +12,7 @@ from reasonblocks.monitors.builtin import MONITORS
 from reasonblocks.monitors.kinds import KINDS, TYPES
 from reasonblocks.patterns import EXEMPLAR_CHARS, exemplars
 from reasonblocks.ports import Embedder
-from reasonblocks.render.guidance import FIELDS, FORMS, INJECTION_BYTES, render_pattern
+from reasonblocks.render.guidance import FIELDS, FORMS, INJECTION_BYTES, missing_fields, render_pattern
 from reasonblocks.render.sanitise import sanitise
 from reasonblocks.requests import Retrieve
 from reasonblocks.types import Pattern, Tier
@@ -40,6 +40,14 @@ def warnings(pattern: Pattern) -> tuple[str, ...]:
         return ()
     checks = (_fields, _texts, _size, _failure_type, _kinds, _exemplars)
     return tuple(line for check in checks for line in dict.fromkeys(check(pattern)))
+
+
+def fields_for_any(pattern: Pattern) -> tuple[str, ...]:
+    """Return the missing fields without which no model is shown the pattern; none for a pattern that is off."""
+    if pattern.off:
+        return ()
+    missing = [missing_fields(pattern.tier, family, pattern.fields) for family in FORMS]
+    return tuple([name for name in FIELDS[pattern.tier] if all(name in names for names in missing)])
 
 
 def standing_bytes(patterns: Iterable[Pattern]) -> tuple[str, ...]:

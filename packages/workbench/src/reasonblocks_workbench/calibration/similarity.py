@@ -17,7 +17,7 @@ from reasonblocks.exceptions import ConfigError
 from reasonblocks.patterns import Curve, SimilarityCurves
 from reasonblocks.ports import Embedder, SummingEmbedder
 from reasonblocks.types import Tier
-from reasonblocks.util.text import cut_with_hash
+from reasonblocks.util.text import count_noun, cut_with_hash
 
 from ..traces import RecordedRun
 
@@ -185,7 +185,11 @@ def reached(cosines: Iterable[float], curve: Curve) -> dict[float, float]:
 
 def _check(queries: int, exemplars: int, groups: int, steps: int) -> None:
     if groups < 2:
-        raise ConfigError("runs", f"{groups} tasks with {steps} steps", "texts of at least 2 tasks are compared")
+        raise ConfigError(
+            "runs",
+            f"{count_noun(groups, 'task')} with {count_noun(steps, 'step')}",
+            "texts of at least 2 tasks are compared",
+        )
     for sort, found, least in (("texts", queries, MIN_QUERIES), ("thoughts", exemplars, BANK)):
         if found < least:
             raise ConfigError("runs", f"{found} different {sort} of {steps} steps", f"at least {least} are needed")

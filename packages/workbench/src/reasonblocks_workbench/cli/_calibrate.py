@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, BadParameter, Option
 
 from reasonblocks.exceptions import ConfigError
+from reasonblocks.util.text import count_noun
 
 from .files import STDOUT, runs_of, write
 from .options import Format, reference
@@ -47,7 +48,7 @@ def calibrate(
         return PROBLEM
     level = fit_level(found)
     sources = sorted({run.source for run in found if run.source})
-    counted = f"{len(found)} runs" + (f" of {', '.join(sources)}" if sources else "")
+    counted = count_noun(len(found), "run") + (f" of {', '.join(sources)}" if sources else "")
     write(out, as_toml(level, f"Made by `reasonblocks calibrate`: {counted}."))
     if as_json:
         pair = {"calibrated": level.mean, "shipped": SHIPPED_LEVEL.mean}
@@ -88,7 +89,7 @@ def calibrate_curves(
     if as_json:
         say(json.dumps(_figures(measured, texts, fit, out)))
     elif out != STDOUT:
-        show(_table(fit, f"{out}: {measured.id}, {texts.runs} runs"))
+        show(_table(fit, f"{out}: {measured.id}, {count_noun(texts.runs, 'run')}"))
     return OK
 
 
@@ -136,13 +137,13 @@ def _file(embedder: Embedder, texts: Texts, fit: Fit) -> str:
     from reasonblocks.backends.embed.curves import curves_file
     from reasonblocks.monitors.calibration import comments
 
-    lines = [f"Made by `reasonblocks patterns calibrate`: {texts.runs} runs.", *_summary(fit)]
+    lines = [f"Made by `reasonblocks patterns calibrate`: {count_noun(texts.runs, 'run')}.", *_summary(fit)]
     return comments("\n".join(lines)) + curves_file(embedder.id, fit.curves)
 
 
 def _summary(fit: Fit) -> list[str]:
     return [
-        f"{tier}: {fit.queries[tier]} texts of {fit.groups[tier]} kinds or tasks; in draws of their own "
+        f"{tier}: {count_noun(fit.queries[tier], 'text')} of {fit.groups[tier]} kinds or tasks; in draws of their own "
         + ", ".join(f"{share:.1%} reached {at:g}" for at, share in fit.reached[tier].items())
         for tier in fit.queries
     ]

@@ -314,13 +314,18 @@ def run_json(replayed: ReplayedRun) -> dict[str, JSON]:
     return {"run_id": run.run_id, "file": run.file, "source": run.source, "outcome": run.outcome}
 
 
+def call_after(replayed: ReplayedRun, index: int) -> int | None:
+    """Return the number of the call that was decided after a step; None after the last one."""
+    return None if index + 1 == len(replayed.run.steps) else replayed.run.call_after(index)
+
+
 def step_json(replayed: ReplayedRun, index: int) -> dict[str, JSON]:
     """Return the object of one step; `call` is the call that was decided after it, None after the last step."""
     decision = replayed.decisions[index]
     parts = decision.difficulty_parts
     return {
         "step": index,
-        "call": None if index + 1 == len(replayed.run.steps) else index + 1,
+        "call": call_after(replayed, index),
         "difficulty": decision.difficulty,
         "difficulty_parts": None if parts is None else asdict(parts),
         "fsm_state": decision.fsm_state.value,

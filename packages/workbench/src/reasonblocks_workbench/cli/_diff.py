@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 
 from reasonblocks.types import JSON, StepDecision
+from reasonblocks.util.text import count_noun
 
 from ..replay import ReplayedRun
 from ..report.sources import texts_of
@@ -150,11 +151,15 @@ class Comparison:
                 if any(every.looks):
                     rows.append(_row(f"{name}runs with a second look", part.looks))
         return Table(
-            title=f"{every.differing:,} of {every.runs:,} runs are decided differently, "
-            f"in {every.differing_steps:,} of {every.steps:,} steps",
+            title=f"{_of(every.differing, every.runs, 'run')} decided differently, "
+            f"in {every.differing_steps:,} of {count_noun(every.steps, 'step')}",
             head=("", "A", "B"),
             rows=rows,
         )
+
+
+def _of(part: int, total: int, noun: str) -> str:
+    return f"{part:,} of {count_noun(total, noun)} {'is' if total == 1 else 'are'}"
 
 
 def _row(name: str, counts: Sequence[int]) -> tuple[str, ...]:
@@ -200,7 +205,8 @@ def entry_lines(replayed: Sequence[ReplayedRun], canvas: Canvas) -> Iterator[Lin
     if not steps:
         yield from title_lines(replayed[0], canvas, "only the first call differs")
         return
-    count = f"{len(steps):,} of {len(run.steps):,} steps differ, the first is step {steps[0]}"
+    of = f"{len(steps):,} of {count_noun(len(run.steps), 'step')}"
+    count = f"{of} {'differs' if len(run.steps) == 1 else 'differ'}, the first is step {steps[0]}"
     yield from title_lines(replayed[0], canvas, count)
     for side, one in zip(NAMES, replayed, strict=True):
         name = side
@@ -248,7 +254,7 @@ def differing_steps(
         yield from _both(canvas, replayed, index, last.before(index), ends)
     yield ()
     total = len(replayed[0].run.steps)
-    yield ((f"{len(steps):,} of {total:,} steps are decided differently", "bold"),)
+    yield ((f"{_of(len(steps), total, 'step')} decided differently", "bold"),)
 
 
 def _start(canvas: Canvas, replayed: Sequence[ReplayedRun]) -> Iterator[Line]:

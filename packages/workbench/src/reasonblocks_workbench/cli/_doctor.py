@@ -200,7 +200,7 @@ def _described(store: object) -> tuple[str, tuple[str, ...]]:
         return f"LocalStore {store.path} (made when a pattern is added)", ()
     try:
         with store:
-            return f"LocalStore {store.path}, {len(store)} patterns", ()
+            return f"LocalStore {store.path}, {count_noun(len(store), 'pattern')}", ()
     except ReasonBlocksError as error:
         return f"LocalStore {store.path}", (str(error),)
 
@@ -260,7 +260,7 @@ def _framework(requires: list[str]) -> str | None:
 def _shown(name: str, value: str) -> str:
     """Return the value without secrets: no key, and of a URL only what is safe to show."""
     if name.endswith("_KEY"):
-        return f"set, {len(value)} characters"
+        return f"set, {count_noun(len(value), 'character')}"
     if not name.endswith("_URL"):
         return value
     shown = shown_url(value)

@@ -12,7 +12,7 @@ from reasonblocks.exceptions import ConfigError, RecordError
 from reasonblocks.monitors.excerpts import call_line
 
 from .files import read_recorded
-from .options import Format, Settings, expand_options, whole
+from .options import Format, Settings, exclusive, expand_options, whole
 from .output import OK, PROBLEM, printable, say, warn
 
 if TYPE_CHECKING:
@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 @expand_options
 def explain(
     file: Annotated[str, Argument(metavar="RUN")],
-    step: Annotated[int, Argument(metavar="STEP", parser=whole, help="the number of the completed step, from 0 on")],
     settings: Settings,
-    run: Annotated[str | None, Option(metavar="ID", help="the run of this id")] = None,
+    step: Annotated[
+        int | None, Argument(metavar="STEP", parser=whole, help="the number of the completed step, from 0 on")
+    ] = None,
+    call: Annotated[
+        int | None,
+        Option(parser=whole, metavar="N", help="the step before call N instead, as `watch` counts calls, from 0 on"),
+    ] = None,
+    run: Annotated[str | None, Option(metavar="ID", help="the run of this id; its start or end is enough")] = None,
     format: Format = None,
     as_json: Annotated[bool, Option("--json", help="print one JSON object")] = False,
 ) -> int:
@@ -33,51 +39,76 @@ def explain(
 
     It shows the step's calls and what they are taken for, the step since which nothing has changed, the newest steps (a
     letter for a dead one), and the patience. RUN is a file that `replay` reads; its first run is meant, or that of
-    --run.
+    --run. A step is given by its number, or by that of the call before which `watch` shows it.
     """
-    from ._decisions import account_json
+    from ._decisions import account_json, call_after
     from ._replayer import replayer
 
-    found = next(_runs(file, format, run), None)
+    exclusive({"STEP": step is not None, "--call": call is not None}, required=True)
+    found = _run(file, format, run)
     if found is None:
         named = f"no run is called {run!r}" if run else "no run could be read"
         warn(f"reasonblocks explain: {file}: {named}")
         return PROBLEM
-    with replayer(settings.read(), profiled="task_profile" in settings.given) as replays:
+    with replayer(settings) as replays:
         if replays.gathers:
-            for other in _runs(file, format, None):
+            for other in _runs(file, format):
                 replays(other)
             replays.gathered()
         replayed = replays(found)
+    index = step_before(replayed, call) if call is not None else step
     last = len(replayed.decisions) - 1
-    if not 0 <= step <= last:
+    if index is None or not 0 <= index <= last:
         steps = f"{found.run_id!r} has the steps 0 to {last}" if last >= 0 else f"{found.run_id!r} has no steps"
         if replayed.stopped_at is not None:
             steps += ", after which it is stopped"
+        if call is not None:
+            raise ConfigError("--call", call, f"no step is completed right before this call; {steps}")
         raise ConfigError("STEP", step, steps)
     if as_json:
-        say(json.dumps({"run_id": found.run_id, "step": step, **account_json(replayed, step)}))
+        place = {"step": index, "call": call_after(replayed, index)}
+        say(json.dumps({"run_id": found.run_id, **place, **account_json(replayed, index)}))
     else:
-        for name, text in _rows(replayed, step):
+        for name, text in _rows(replayed, index):
             say(printable(f"{name:<9} {text}".rstrip()))
     return OK
 
 
-def _runs(path: str, format: str | None, run_id: str | None) -> Iterator[RecordedRun]:
+def step_before(replayed: ReplayedRun, call: int) -> int | None:
+    """Return the step after which a call was decided; None if it is not one of this run."""
+    calls = [replayed.run.call_after(index) for index in range(len(replayed.decisions))]
+    return calls.index(call) if call in calls else None
+
+
+def _run(path: str, format: str | None, name: str | None) -> RecordedRun | None:
+    """Return the run of that id, else the first one of which it is the start or the end; the first one for None."""
+    from ._watch import is_named
+
+    near = None
+    for run in _runs(path, format):
+        if name is None or run.run_id == name:
+            return run
+        if near is None and is_named(run.run_id, name):
+            near = run
+    return near
+
+
+def _runs(path: str, format: str | None) -> Iterator[RecordedRun]:
     for run in read_recorded(path, lambda at: None, format):
         if isinstance(run, RecordError):
             warn(str(run))
-        elif run_id in (None, run.run_id):
+        else:
             yield run
 
 
 def _rows(replayed: ReplayedRun, index: int) -> Iterator[tuple[str, str]]:
     from reasonblocks.monitors.patience import rung_in_use
 
-    from ._decisions import reason, results, roles_of
+    from ._decisions import call_after, reason, results, roles_of
 
     step, (account, patience, _) = replayed.run.steps[index], replayed.stands[index]
-    yield "step", f"{index} of {replayed.run.run_id}"
+    after = call_after(replayed, index)
+    yield "step", f"{index} of {replayed.run.run_id}, {'at the end' if after is None else f'before call {after}'}"
     for call in step.tool_calls:
         roles = ", ".join(roles_of(replayed, call)) or "an act"
         yield "call", f"{call_line([call])}  ({roles})"

@@ -22,7 +22,8 @@ from reasonblocks import __version__
 from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from reasonblocks.util.extras import folder_of
 
-from .output import OK, PROBLEM, USAGE, Bar, printable, say, warn, warnings_once
+from ._fault import UserFault
+from .output import OK, PROBLEM, USAGE, Bar, clean, printable, say, warn, warnings_once
 
 INTERRUPTED = 130
 """The exit code that a shell reports for a program ended by Ctrl-C."""
@@ -77,6 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("reasonblocks: out of memory", file=sys.stderr)
         return PROBLEM
     except (ReasonBlocksError, OSError) as error:
+        if isinstance(error, UserFault):
+            print("\n".join(map(clean, error.traceback.splitlines())), file=sys.stderr)
         if isinstance(error, OSError):  # after a full disk, flushing the buffer would fail again at exit
             _drop_output()
         print(f"reasonblocks: {printable(str(error))}", file=sys.stderr)
@@ -128,6 +131,8 @@ class OneCommand(TyperCommand):
         for each in self.get_params(ctx):
             record = each.get_help_record(ctx)
             if record is not None:
+                if each.param_type_name == "argument":  # typer adds its type in Python
+                    record = each.metavar or each.name.upper(), record[1]
                 title = "Arguments" if each.param_type_name == "argument" else "Options"
                 groups.setdefault(getattr(each, "rich_help_panel", None) or title, []).append(record)
         for title, records in groups.items():

@@ -17,7 +17,7 @@ from reasonblocks.util.text import count_noun
 
 from ._calibrate import calibrate_curves
 from .files import ORG, STDOUT, home_path, in_home, write
-from .options import Json, decimal
+from .options import FlagError, Json, decimal
 from .output import OK, PROBLEM, Table, printable, say, say_data, show, warn
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def add(
     ] = None,
 ) -> int:
     """Add one pattern, from options or, with -, from a JSON object on stdin."""
-    from ..authoring import as_jsonl, warnings
+    from ..authoring import as_jsonl, fields_for_any, warnings
 
     given = {
         "tier": tier,
@@ -136,7 +136,16 @@ def add(
         "id": id,
     }
     values = (_from_stdin() if stdin else {}) | {name: value for name, value in given.items() if value is not None}
-    pattern = _pattern_of(values, field)
+    try:
+        pattern = _pattern_of(values, field)
+    except ConfigError as error:
+        name = error.name.replace("pattern id", "id").rpartition(": ")[2]
+        if name not in _FLAGS or (stdin and given[name] is None):
+            raise
+        raise ConfigError(_FLAGS[name], error.value, error.rule) from error
+    if missing := fields_for_any(pattern):
+        wanted, them = " and ".join(f"{name}=TEXT" for name in missing), "it" if len(missing) == 1 else "them"
+        raise FlagError("--field", f"give {wanted}: without {them} no model is shown {pattern.id!r}")
     with open_store(store) as own:
         if own.get(pattern.id) is not None and not replaces:
             raise ReasonBlocksError(f"pattern {pattern.id!r} already exists: use --replace or another --id")
@@ -148,6 +157,18 @@ def add(
     else:
         say(f"added {pattern.id}")
     return OK
+
+
+_FLAGS = {
+    "tier": "--tier",
+    "failure_type": "--failure-type",
+    "kinds": "--kind",
+    "exemplars": "--exemplar",
+    "gate_threshold": "--gate",
+    "org_id": "--org",
+    "id": "--id",
+}
+"""The options of `add`, by the fields of a pattern."""
 
 
 def _pattern_of(values: dict[str, Any], texts: Sequence[str] | None) -> Pattern:
@@ -235,7 +256,7 @@ def import_files(
 
 def _read(files: Sequence[str]) -> tuple[list[Pattern], list[RecordError]]:
     """Read the patterns of all files; an id that is in two files is a fault in the second."""
-    from ..authoring import read_patterns
+    from ..authoring import fields_for_any, read_patterns
 
     found: dict[str, tuple[str, Pattern]] = {}
     faults: list[RecordError] = []
@@ -245,6 +266,9 @@ def _read(files: Sequence[str]) -> tuple[list[Pattern], list[RecordError]]:
                 faults.append(item)
             elif (first := found.get(item.pattern.id)) is not None:
                 faults.append(RecordError(path, item.line, f"{item.pattern.id}: this id is in {first[0]}, too"))
+            elif missing := fields_for_any(item.pattern):
+                text = f"{item.pattern.id}: without {' and '.join(missing)} no model is shown it"
+                faults.append(RecordError(path, item.line, text))
             else:
                 found[item.pattern.id] = (path, item.pattern)
     return [pattern for _, pattern in found.values()], faults

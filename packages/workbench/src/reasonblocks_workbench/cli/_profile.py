@@ -94,7 +94,7 @@ def reset(wanted: Wanted, every: Annotated[bool, Option("--all", help="forget ev
     rows = wanted.rows(file)
     for row in rows:
         file.drop(row[:3])
-        say(f"forgot {row.runs} runs of {row.agent_name} ({row.org_id}, {row.task_profile})")
+        say(f"forgot {count_noun(row.runs, 'run')} of {row.agent_name} ({row.org_id}, {row.task_profile})")
     return OK if rows else wanted.no_row(file) or PROBLEM
 
 
@@ -109,7 +109,7 @@ def export(
     if not rows:
         return wanted.no_row(file) or PROBLEM
     file.copy_to(out, [row[:3] for row in rows])
-    say(f"{out}: {len(rows)} agents, {sum(row.runs for row in rows)} runs")
+    say(f"{out}: {count_noun(len(rows), 'agent')}, {count_noun(sum(row.runs for row in rows), 'run')}")
     return OK
 
 
@@ -132,10 +132,10 @@ def _described(file: ProfileFile, row: Row) -> dict[str, object]:
 
 
 def _table(row: Row, described: dict[str, object]) -> Table:
-    counted = described["rungs"]
+    counted, runs = described["rungs"], count_noun(row.runs, "run")
     assert isinstance(counted, list)
     return Table(
-        title=f"{row.agent_name} ({row.org_id}, {row.task_profile}): {row.runs} runs, {described['judged_by']}",
+        title=f"{row.agent_name} ({row.org_id}, {row.task_profile}): {runs}, {described['judged_by']}",
         head=("dead steps", "reached", "needless", "share, with its prior"),
         rows=[(one["rung"], str(one["reached"]), str(one["needless"]), f"{one['share']:.2f}") for one in counted],
     )

@@ -10,7 +10,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -33,7 +33,7 @@ from ._replayer import Replayer, replayer
 from ._report import WithPages
 from ._run_view import INDENT, decided_lines, place_of, run_lines, stop_lines, title_lines
 from .files import read_recorded, size
-from .options import FlagError, Format, Json, Settings, count, exclusive, expand_options, settings_of_file
+from .options import FlagError, Format, Json, Settings, count, exclusive, expand_options
 from .output import OK, PROBLEM, Bar, Table, printable, say, show, warn, warnings_once
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def replay(
         raise FlagError("--report", "cannot be combined with --diff or --json")
     bar = Bar(total=sum(map(size, files)))
     with ExitStack() as stack:
-        replayers = [stack.enter_context(_replayer(settings, side)) for side in diff or (None,)]
+        replayers = [stack.enter_context(replayer(settings, side)) for side in diff or (None,)]
         if replayers[0].rb.disabled:
             print("reasonblocks: REASONBLOCKS_DISABLED=1: nothing is judged below", file=sys.stderr)
         shown: Report
@@ -104,17 +104,11 @@ def replay(
         else:
             shown = SummaryReport(bar, stops=replayers[0].stops)
         if report is not None:
-            shown = WithPages(shown, report, settings.read(), files)
+            shown = WithPages(shown, report, settings, files)
         work = _Work(files, format, replayers, shown, bar, run_id=run, limit=limit)
         with warnings_once(bar):
             work.all()
     return work.verdict()
-
-
-def _replayer(settings: Settings, side: str | None) -> AbstractContextManager[Replayer]:
-    """Return what replays under the settings of the command, or under those of one side of --diff."""
-    in_side = side is not None and "task_profile" in settings_of_file(side)
-    return replayer(settings.read(side), profiled="task_profile" in settings.given or in_side, file=side)
 
 
 def _json(replayed: Sequence[ReplayedRun]) -> dict[str, JSON]:
@@ -199,7 +193,7 @@ class _Work:
         return self.report.add(replayed)
 
     def _progress(self, at: int) -> None:
-        self.bar.at(at, f"{self.done:,} runs, {self.steps:,} steps")
+        self.bar.at(at, f"{_runs(self.done)}, {count_noun(self.steps, 'step')}")
 
 
 class Report(Protocol):
@@ -318,7 +312,7 @@ def _counted(found: int, runs: int, texts: int) -> str:
     read = f"{_runs(runs)} read"
     if not found:
         return f"no intervention in {read}"
-    return f"{texts:,} {'intervention' if texts == 1 else 'interventions'} in {found:,} of {read}"
+    return f"{count_noun(texts, 'intervention')} in {found:,} of {read}"
 
 
 def injected_lines(replayed: ReplayedRun, canvas: Canvas, *, full: bool = False) -> Iterator[Line]:
@@ -389,7 +383,7 @@ class Summary:
     def _overview(self) -> Table:
         every = self.every
         rows = [
-            ("runs", f"{every.runs:,}, {every.recorded:,} steps, {self.malformed:,} malformed"),
+            ("runs", f"{every.runs:,}, {count_noun(every.recorded, 'step')}, {self.malformed:,} malformed"),
             *([("unknown outcome", _runs(unknown))] if (unknown := every.outcomes[UNKNOWN]) else []),
             (
                 "states",
@@ -428,7 +422,8 @@ class Summary:
         if not self.every.stopped:
             return "none"
         not_made = "would not be made" if self.every.observed else "not made"
-        return f"{self._with_outcomes('stopped')}; {self.every.saved:,} of {self.every.recorded:,} steps {not_made}"
+        saved = f"{self.every.saved:,} of {count_noun(self.every.recorded, 'step')}"
+        return f"{self._with_outcomes('stopped')}; {saved} {not_made}"
 
     def _with_outcomes(self, count: str) -> str:
         """Return a count of runs, with its parts by outcome where outcomes are known."""

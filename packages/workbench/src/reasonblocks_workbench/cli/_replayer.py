@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from reasonblocks.exceptions import ConfigError
+from reasonblocks.exceptions import ConfigError, ReasonBlocksError
 from reasonblocks.types import StepDecision
 
 from ..replay import OtherRuns, ReplayedRun, replay
 from ..report.page import STANDING
+from ._fault import UserFault
+from .options import Settings, settings_of_file
 
 if TYPE_CHECKING:
     from reasonblocks.client import ReasonBlocks
@@ -63,7 +65,12 @@ class Replayer:
             self.others.task_key = run.task_key
         rb = self.observing if self.gathers else self.rb
         run = replace(run, task_profile=None) if self.profiled else run
-        replayed = replay(rb, run, advise=self.advises and self.asked < MOST_ASKED)
+        try:
+            replayed = replay(rb, run, advise=self.advises and self.asked < MOST_ASKED)
+        except (ReasonBlocksError, MemoryError):
+            raise
+        except Exception as error:  # raised with `strict`
+            raise UserFault(f"run {run.run_id!r}", error) from error
         self.asked += sum(decision.advisor_ms is not None for decision in replayed.decisions)
         return _rules_once(replace(replayed, tool_roles=self.tool_roles))
 
@@ -91,22 +98,38 @@ def _without_rules(decision: StepDecision) -> StepDecision:
 
 
 @contextmanager
-def replayer(settings: Mapping[str, Any], *, profiled: bool, file: str | None = None) -> Iterator[Replayer]:
-    """Make a client of the settings, and close it at the end. Raises `ConfigError`, with the file that they are in."""
-    others = OtherRuns() if settings.get("profile") == OWN else None
-    own = settings if others is None else {**settings, "profile": others}
-    stops = any(settings.get(name) is not None for name in ("stop_when", "budget"))
-    advises, roles = settings.get("advisor") is not None, settings.get("tool_roles") or {}
-    with closing(_client(own, file)) as rb, closing(_client({**own, "mode": "observe"}, file)) as observing:
+def replayer(settings: Settings, over: str | None = None) -> Iterator[Replayer]:
+    """Make a client of the settings, which those of the file `over` override, and close it at the end.
+
+    Raises `ConfigError` with the option or the file that has the setting.
+    """
+    read = settings.read(over)
+    profiled = "task_profile" in settings.given or (over is not None and "task_profile" in settings_of_file(over))
+    others = OtherRuns() if read.get("profile") == OWN else None
+    own = read if others is None else {**read, "profile": others}
+    stops = any(read.get(name) is not None for name in ("stop_when", "budget"))
+    advises, roles = read.get("advisor") is not None, read.get("tool_roles") or {}
+    try:
+        rb, observing = _client(own), _client({**own, "mode": "observe"})
+    except ConfigError as error:
+        raise settings.named(error, over) from error
+    with _closing(rb), _closing(observing):
         yield Replayer(rb, others, observing, profiled=profiled, stops=stops, advises=advises, tool_roles=roles)
 
 
-def _client(settings: Mapping[str, Any], file: str | None) -> ReasonBlocks:
+def _client(settings: Mapping[str, Any]) -> ReasonBlocks:
     from reasonblocks.client import ReasonBlocks
 
+    return ReasonBlocks(**settings, base_url="")  # recorded runs stay here
+
+
+@contextmanager
+def _closing(rb: ReasonBlocks) -> Iterator[None]:
+    """Close the client at the end; after an error, none of closing takes its place."""
     try:
-        return ReasonBlocks(**settings, base_url="")  # recorded runs stay here
-    except ConfigError as error:
-        if file is None:
-            raise
-        raise ConfigError(f"{file}: {error.name}", error.value, error.rule) from error
+        yield
+    except BaseException:
+        with suppress(Exception):
+            rb.close()
+        raise
+    rb.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from reasonblocks.engine.fsm import Thresholds
-from reasonblocks.exceptions import RecordError
+from reasonblocks.exceptions import ConfigError, RecordError
 from reasonblocks.util.files import write_whole
 from reasonblocks.util.text import count_noun
 
 from ._replayer import Replayer, replayer
 from .files import most_unpacked, read_recorded, size
-from .options import FlagError, Format, Settings, count, exclusive, expand_options
+from .options import FlagError, Format, Settings, count, exclusive, expand_options, settings_of_file
 from .output import OK, PROBLEM, Bar, say, warn, warnings_once
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ HEAD_RECORDS = 8
 """Records at the start of a file that are read to detect a log."""
 HEAD_BYTES = 64
 INDEX = "index.html"
+THRESHOLDS = "fsm_thresholds"
 PAGE = re.compile(r"run-\d{5,}(?:-[A-Za-z0-9-]+)?\.html")
 MARK = b'<meta name="generator" content="ReasonBlocks report">'
 """The element at the start of each of our pages."""
@@ -82,17 +83,19 @@ class _Work:
         self, files: Sequence[str], format: str | None, settings: Settings, stack: ExitStack, bar: Bar
     ) -> None:
         self.format, self.bar = format, bar
-        read = settings.read()
         self.done = self.read = 0
         self.logs = {path: is_log(path, format) for path in files}
         self.replayer: Replayer | None = None
         if not all(self.logs.values()):
-            profiled = "task_profile" in settings.given
-            self.replayer = stack.enter_context(replayer(read, profiled=profiled))
+            self.replayer = stack.enter_context(replayer(settings))
             if self.replayer.rb.disabled:
                 warn("reasonblocks: REASONBLOCKS_DISABLED=1: replayed runs are not judged")
             self._gather(self.replayer)
-        self.thresholds = thresholds_of(read)
+        elif idle := _without_effect(settings):
+            raise FlagError(
+                ", ".join(idle), f"no effect on {files[0]}, a log: its runs are shown as they were recorded"
+            )
+        self.thresholds = thresholds_of(settings)
 
     def _gather(self, replaying: Replayer) -> None:
         """Replay all recordings once, to gather the profiles of their agents."""
@@ -128,12 +131,22 @@ class _Work:
             yield run if isinstance(run, RecordError) else page_of_replayed(replaying(run), thresholds=self.thresholds)
 
     def _progress(self, at: int) -> None:
-        self.bar.at(self.read + at, f"{self.done:,} runs")
+        self.bar.at(self.read + at, count_noun(self.done, "run"))
 
 
-def thresholds_of(settings: Mapping[str, Any]) -> Thresholds:
+def thresholds_of(settings: Settings) -> Thresholds:
     """Return the thresholds of the difficulty in a command's settings. Raises `ConfigError`."""
-    return Thresholds.of(settings.get("fsm_thresholds") or {})
+    try:
+        return Thresholds.of(settings.read().get(THRESHOLDS) or {})
+    except ConfigError as error:
+        raise settings.named(error) from error
+
+
+def _without_effect(settings: Settings) -> list[str]:
+    """Return the options that change nothing in the page of a log, where only the thresholds are drawn."""
+    config = settings.config is not None and THRESHOLDS not in settings_of_file(settings.config)
+    typed = [option.flag for option, _ in settings.typed if option.setting not in (THRESHOLDS, "config")]
+    return list(dict.fromkeys(["--config"] * config + typed))
 
 
 def is_log(path: str, format: str | None) -> bool:
@@ -172,7 +185,8 @@ class Book:
     def write(self) -> None:
         text = "".join(self.page.parts())
         write_whole(self.path, text)
-        say(f"{self.path}: {count_noun(self.runs, 'run')}, {self.steps:,} steps, {len(text.encode()) / 1e6:.1f} MB")
+        counted = f"{count_noun(self.runs, 'run')}, {count_noun(self.steps, 'step')}"
+        say(f"{self.path}: {counted}, {len(text.encode()) / 1e6:.1f} MB")
 
 
 class Folder:
@@ -207,7 +221,8 @@ class Folder:
         write_whole(self.path / INDEX, runs_page(self._listing()))
         for name in self.old - {INDEX}:
             (self.path / name).unlink(missing_ok=True)
-        say(f"{self.path / INDEX}: {count_noun(self.runs, 'run')}, {self.tally.recorded:,} steps, a page for each")
+        counted = f"{count_noun(self.runs, 'run')}, {count_noun(self.tally.recorded, 'step')}"
+        say(f"{self.path / INDEX}: {counted}, a page for each")
 
     def _listing(self) -> Listing:
         from ..report import Listing
@@ -250,7 +265,7 @@ def book_of(out: str | None, pages: str | None, title: str, files: Sequence[str]
 class WithPages:
     """A report of `replay` that also collects the runs' pages."""
 
-    def __init__(self, report: Report, path: str, settings: Mapping[str, Any], files: Sequence[str]) -> None:
+    def __init__(self, report: Report, path: str, settings: Settings, files: Sequence[str]) -> None:
         self.report, self.thresholds = report, thresholds_of(settings)
         self.book = book_of(path, None, "Replayed runs", files)
 

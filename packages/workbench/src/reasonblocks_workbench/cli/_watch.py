@@ -38,15 +38,15 @@ TEXTS_KEPT = 50
 STATES = {"FAST": "green", "NORMAL": "cyan", "SLOW": "yellow", "SKIP": "red", "END": "dim", "INIT": "dim"}
 TEXT_ROWS = 3
 """The rows of a text, unless all of it is shown."""
-NAME, ACTION = 28, 36
-"""Columns of a run's name, and of a step's tools."""
+NAME, ACTION, PLACE = 28, 28, 15
+"""Columns of a run's name, of a step's tools, and of its place in the run."""
 BOARD_TEXTS = 5
 COLUMNS = {
     "run": 12,
     "task": 0,
     "state": 6,
     "difficulty": 16,
-    "step": 4,
+    "call": 4,
     "texts": 5,
     "tokens": 8,
     "outcome": 8,
@@ -55,7 +55,7 @@ COLUMNS = {
 """The board's columns, each with its least width."""
 FROM_WIDTH = {"tokens": 110, "difficulty": 90, "task": 76, "texts": 64, "ago": 56}
 """Columns of the terminal from which on one of the board is shown."""
-NUMBERS = frozenset({"step", "texts", "tokens", "ago"})
+NUMBERS = frozenset({"call", "texts", "tokens", "ago"})
 ID_END = 8
 """Characters of a run's id beside the name of its agent, the last ones, unless it is short."""
 
@@ -78,8 +78,8 @@ def watch(
     """Show the runs of a file that a SQLiteMonitorSink or a JsonlSink writes.
 
     It shows the newest steps, then each new one, with the texts that the agent gets, except for standing rules. In a
-    terminal, it is a board of the newest runs, elsewhere one line for each event. A step is recorded when the next one
-    begins. Reads only; Ctrl-C ends it.
+    terminal, it is a board of the newest runs, elsewhere one line for each event. A step is recorded when the next call
+    begins, and shown as "before call N"; `explain FILE --run ID --call N` explains it. Reads only; Ctrl-C ends it.
     """
     from ..traces.follow import Following
 
@@ -97,25 +97,37 @@ def watch(
                         if isinstance(event, RunFinish):
                             sys.stdout.flush()
                 if drawn is not None:
-                    drawn.update("" if following.exists else f"waiting for {file}")
+                    drawn.update(_waiting(following, file) if following.unread else "")
     if once and not watched.runs:
         wanted = [f"{name} {value!r}" for name, value in (("run", run), ("agent", agent)) if value is not None]
         nothing = "no steps" + (f" of {' and '.join(wanted)} among the newest" if wanted else "")
-        warn(f"reasonblocks watch: {file}: {nothing if following.exists else 'no such file, or an empty one'}")
+        warn(f"reasonblocks watch: {file}: {following.unread or nothing}")
         return PROBLEM
     return OK
 
 
 def _polls(following: Following, file: str, interval: float | None) -> Iterator[list[Event]]:
-    """Yield the new events of each read of the file; only those of the first one without an interval."""
-    events = following.poll()
-    if not following.exists and interval is not None:
-        warn(f"reasonblocks watch: waiting for {file}")
-    yield events
-    while interval is not None:
+    """Yield the new events of each read of the file; only those of the first one without an interval.
+
+    Until there are any, say once of a missing file and once of an existing one why not.
+    """
+    yet_to_say = {False, True}
+    while True:
+        events = following.poll()
+        if events:
+            yet_to_say.clear()
+        elif interval is not None and following.unread and following.exists in yet_to_say:
+            yet_to_say.remove(following.exists)
+            warn(f"reasonblocks watch: {_waiting(following, file)}")
+        yield events
+        if interval is None:
+            return
         sys.stdout.flush()
         time.sleep(interval)
-        yield following.poll()
+
+
+def _waiting(following: Following, file: str) -> str:
+    return f"{file}: {following.unread}; waiting for the events of a SQLiteMonitorSink or a JsonlSink"
 
 
 def _wanted(events: list[Event], watched: Watched, run_id: str | None, agent: str | None) -> Iterator[Event]:
@@ -298,14 +310,18 @@ def clock(timestamp: float) -> str:
         return "--:--:--"
 
 
+def place_of(event: StepEvent) -> str:
+    """Return where the texts of an event are said: before which call of the run, from 0 on."""
+    return "at the end" if event.final else f"before call {event.step_index}"
+
+
 def _step_line(event: StepEvent, run: WatchedRun, canvas: Canvas) -> Line:
     entry = entry_of(event)
-    number = "end" if event.final else f"#{event.step_index}"
     auxiliary = entry.skipped_reason == "auxiliary"
     action = "(auxiliary call)" if auxiliary else fit_width(event.action or event.thought, ACTION)
     return (
         *_head(event, run),
-        (number.rjust(5), ""),
+        (place_of(event).ljust(PLACE), ""),
         (f"  {fit_width(run.state, 6).ljust(6)}", STATES.get(run.state, "")),
         (f" {level(run.difficulties[-1], canvas)}  ", "cyan"),
         (action, ""),
@@ -365,7 +381,7 @@ def _runs_table(runs: Iterable[WatchedRun], canvas: Canvas, now: float) -> Table
             "task": Text(fit_width(run.task, 60)),
             "state": Text(fit_width(run.state, 6), style=STATES.get(run.state, "")),
             "difficulty": Text(bars, style="cyan"),
-            "step": Text("" if run.step is None else str(run.step)),
+            "call": Text("" if run.step is None else str(run.step)),
             "texts": Text(str(run.texts or "")),
             "tokens": Text(f"{run.tokens:,}" if run.tokens else ""),
             "outcome": Text(fit_width(outcome, 24), style="green" if outcome in ("live", "success") else "red"),
@@ -389,7 +405,7 @@ def _told_texts(event: StepEvent, text: Told, watched: Watched, canvas: Canvas) 
 
     run = watched.runs.get(event.run_id)
     name = name_of(run) if run else event.run_id
-    head = f"{clock(event.timestamp)} {name} #{event.step_index} {_origin(event, text)}"
+    head = f"{clock(event.timestamp)} {name} {place_of(event)}: {_origin(event, text)}"
     yield Text(fit_width(head, canvas.width), style="magenta")
     for row in clip_rows(text.text, max(canvas.width - 4, 20), 2, 0)[:2]:
         yield Text(f"  {row}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from reasonblocks.exceptions import ConfigError, RecordError
 from reasonblocks.util.files import HOME, home, write_whole
+from reasonblocks.util.text import count_noun
 
 from .output import Bar, say_data, warn
 
@@ -73,7 +74,7 @@ def runs_of(files: Sequence[str | os.PathLike[str]], format: str | None = None) 
 
 
 def _progress(bar: Bar, seen: Counter[str], offset: int, at: int) -> None:
-    bar.at(offset + at, f"{seen['runs']:,} runs")
+    bar.at(offset + at, count_noun(seen["runs"], "run"))
 
 
 def size(path: str | os.PathLike[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -189,8 +190,19 @@ def keyed(key: str, read: Read) -> Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """A value of the command line: its text, and what was read from it."""
+
+    text: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option of a setting. `kind` is "one", "many", "table" or "switch"."""
+    """One option of a setting. `kind` is "one", "many", "table" or "switch".
+
+    `valid` are the values that the option takes, if they differ from those of the setting in Python.
+    """
 
     setting: str
     flag: str
@@ -198,6 +210,7 @@ class Option:
     read: Read = str
     metavar: str = "TEXT"
     kind: str = "one"
+    valid: str = ""
 
     @property
     def parameter(self) -> Parameter:
@@ -205,7 +218,7 @@ class Option:
         switch = self.kind == "switch"
         declared = TyperOption(
             f"{self.flag}/--no-{self.flag[2:]}" if switch else self.flag,
-            parser=None if switch else self.read,
+            parser=None if switch else lambda text: Typed(text=text, value=self.read(text)),
             metavar=None if switch else self.metavar,
             help=self.help,
             rich_help_panel=PANEL,
@@ -272,7 +285,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         setting="second_look", flag="--second-look", metavar="doubt|unchecked|always",
-        help="the ends of a run that get one more call, with facts",
+        help="the ends of a run that get one more call, with facts", valid="doubt, unchecked, always",
     ),
     Option(
         setting="patience", flag="--patience", metavar="N of M",
@@ -282,6 +295,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         setting="profile", flag="--profile", metavar="own|FILE",
         help='learn each run\'s patience from its agent\'s other runs: "own" takes those of the files',
+        valid="own, or the path of a file, such as ./profiles.db",
     ),
     Option(setting="e_traces_enabled", flag="--e-traces", kind="switch", help="retrieve patterns (on)"),
     Option(
@@ -299,6 +313,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         setting="monitors", flag="--monitor", read=name_or_reference, metavar="MODULE:NAME|NAME", kind="many",
         help="your own monitor, or one from an installed package; may be repeated",
+        valid="MODULE:NAME, or the name of a monitor of an installed package",
     ),
     _reference("pattern_store", "--pattern-store", "the store that patterns are retrieved from"),
     _reference("embedder", "--embedder", "the embedder that turns text into vectors"),
@@ -306,12 +321,17 @@ OPTIONS: tuple[Option, ...] = (
     _reference("on_injection", "--on-injection", "a function (injection, run) -> text, injection or None"),
     Option(
         setting="stop_when", flag="--stop-when", read=name_or_reference, metavar="stalled|over_budget|MODULE:NAME",
-        help="the condition that ends a run",
+        help="the condition that ends a run", valid="stalled, over_budget, MODULE:NAME",
     ),
     _reference("advisor", "--advisor", "a function AdviceRequest -> text or None; asked at most about 100 times"),
     _reference("redact", "--redact", "a function that removes secrets from events"),
 )  # fmt: skip
 
+_THRESHOLDS = frozenset(field.name for field in fields(Thresholds))
+_FLAGS: Mapping[str, str] = {option.setting: option.flag for option in reversed(OPTIONS) if "_" in option.setting}
+"""The options by their settings, of those whose names are no words of English."""
+_PLACE = re.compile(r"(\w+)(?:\.(\w+)|\[(.+)\])?")
+"""The name of a `ConfigError`: a setting, and perhaps its field or key."""
 _TABLES = frozenset(option.setting for option in OPTIONS if option.kind == "table")
 PATHS = frozenset({"calibration", "profile"})
 NOT_SETTABLE = frozenset({"api_key", "base_url", "live_streaming_enabled", "mailbox", "operator_notes"})
@@ -320,18 +340,31 @@ REFERENCES = frozenset(option.setting for option in OPTIONS if option.read in (r
 
 
 class Settings:
-    """The settings that a command was given: the file of --config, and the options by their names in Python."""
+    """The settings that a command was given: the file of --config, and the options by their names in Python.
+
+    `typed` has each option as it was typed.
+    """
 
     OPTIONS: ClassVar[tuple[Option, ...]] = (CONFIG, *OPTIONS)
 
     def __init__(self, **given: Any) -> None:
         self.given: dict[str, Any] = {}
+        self.typed: list[tuple[Option, Typed]] = []
         for option in self.OPTIONS:
             value = given[option.parameter.name]
             if value is not None:
-                table = dict(value) if option.kind == "table" else value
-                self.given[option.setting] = _merged(self.given.get(option.setting), table)
+                self._add(option, value)
         self.config: str | None = self.given.pop("config", None)
+
+    def _add(self, option: Option, given: Any) -> None:
+        if option.kind == "switch":
+            found = [Typed(text="", value=given)]
+        else:
+            found = [given] if option.kind == "one" else list(given)
+        self.typed.extend((option, one) for one in found)
+        values = [one.value for one in found]
+        value = dict(values) if option.kind == "table" else values if option.kind == "many" else values[0]
+        self.given[option.setting] = _merged(self.given.get(option.setting), value)
 
     @classmethod
     def parameters(cls) -> list[Parameter]:
@@ -348,6 +381,40 @@ class Settings:
             for name, value in found.items():
                 settings[name] = _merged(settings.get(name), value) if name in _TABLES else value
         return settings
+
+    def named(self, error: ConfigError, over: str | None = None) -> ConfigError:
+        """Return the error of a setting with the option as it was typed, or with the file that has the setting."""
+        found = _PLACE.fullmatch(error.name)
+        setting, part = (found[1], found[2] or (found[3] or "").strip("'")) if found else (error.name, "")
+        if setting in _THRESHOLDS:
+            setting, part = "fsm_thresholds", setting
+        typed = [(option, one) for option, one in self.typed if option.setting == setting]
+        meant = [(option, one) for option, one in typed if _is_meant(option, one, part, error.value)]
+        if not meant:
+            for file in filter(None, (over, self.config)):
+                if setting in _toml(file):
+                    return ConfigError(f"{file}: {error.name}", error.value, error.rule)
+        return _as_typed(error, part, *(meant or typed)[-1]) if typed else error
+
+
+def _is_meant(option: Option, typed: Typed, part: str, value: object) -> bool:
+    """Return True if an error with this value, in this part of the setting, is about what was typed."""
+    if option.kind == "table":
+        return typed.value[0] in (part, value)
+    return option.kind == "one" or typed.value is value or type(typed.value).__name__ == part
+
+
+def _as_typed(error: ConfigError, part: str, option: Option, typed: Typed) -> ConfigError:
+    rule = re.sub(r"\w+", lambda word: _FLAGS.get(word[0], word[0]), error.rule)
+    if option.valid and rule.startswith("unknown;"):
+        rule = f"unknown; valid: {option.valid}"
+    if option.kind == "table" and (_is_meant(option, typed, part, error.value) or isinstance(error.value, Mapping)):
+        return ConfigError(option.flag, typed.text, rule)
+    if part:
+        rule = f"{part}={error.value!r} {rule}"
+    elif error.value is not typed.value:
+        rule = f"{error.value!r}: {rule}"
+    return ConfigError(option.flag, typed.text, rule)
 
 
 def expand_options(command: Callable[..., int]) -> Callable[..., int]:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from reasonblocks.events import Event, RunFinish, RunStart, StepEvent, completed_of, event_of
 from reasonblocks.exceptions import RecordError
 from reasonblocks.messages import first_int, first_text
-from reasonblocks.types import JSON, Step, Usage
+from reasonblocks.types import JSON, Usage
 from reasonblocks.types.outcomes import kind_of
 
 from ._files import Record
@@ -120,7 +120,6 @@ def recorded_of(log: RunLog) -> RecordedRun:
     """
     calls = {event.step_index: event for event in log.steps if not event.final}
     events = list(_with_step(log.steps, calls))
-    found = [(completed_of(event), _usage_before(event.step_index, calls)) for event in events]
     begun = min((event.timestamp for event in log.steps), default=0.0)
     run = log.start.run if log.start else None
     header = Header(
@@ -132,9 +131,13 @@ def recorded_of(log: RunLog) -> RecordedRun:
         model=(run.model if run else None) or _model(log.steps),
         parent_run_id=run.parent_run_id if run else None,
     )
-    steps: tuple[Step, ...] = tuple(step for step, _ in found)
-    recorded = header.recorded(log.file, log.line, steps, tuple(usage for _, usage in found))
-    return replace(recorded, seconds=tuple(event.timestamp - begun for event in events))
+    usages = tuple([_usage_before(event.step_index, calls) for event in events])
+    recorded = header.recorded(log.file, log.line, tuple(map(completed_of, events)), usages)
+    return replace(
+        recorded,
+        calls=tuple([event.step_index for event in events]),
+        seconds=tuple([event.timestamp - begun for event in events]),
+    )
 
 
 def runs_of_logs(logs: Logs) -> Runs:

@@ -27,7 +27,8 @@ class RecordedRun:
     the file's own key, or a digest of the task's text, or of the run's place if it has no task. `oracle_stop` is True
     if the environment ended the run at its first success, so that its length reveals the outcome. `parent_run_id` is
     the run that started this one, if the file names it. `seconds` has one entry a step, the time from the first call to
-    the call after this step; it is empty if the file has no such times.
+    the call after this step; it is empty if the file has no such times. `calls` has the number of the call after each
+    step in a log of our sinks, where calls that are no steps have a number, too; it is empty elsewhere.
     """
 
     run_id: str
@@ -44,6 +45,11 @@ class RecordedRun:
     oracle_stop: bool = False
     parent_run_id: str | None = None
     seconds: tuple[float, ...] = ()
+    calls: tuple[int, ...] = ()
+
+    def call_after(self, step: int) -> int:
+        """Return the number of the call that followed a completed step, or would have followed the last one."""
+        return self.calls[step] if self.calls else step + 1
 
     @property
     def outcome_kind(self) -> OutcomeKind:

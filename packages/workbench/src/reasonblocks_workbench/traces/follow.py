@@ -35,7 +35,12 @@ HEAD_LINES = 8
 
 
 class Follower(Protocol):
-    """A growing log. `poll` returns its new events, in order, and raises `RecordError` for a file that is not a log."""
+    """A growing log. `poll` returns its new events, in order, and raises `RecordError` for a file that is not a log.
+
+    `unread` is the reason why there was no event yet, "" once there was one.
+    """
+
+    unread: str
 
     def poll(self) -> list[Event]: ...
 
@@ -54,6 +59,11 @@ class Following:
     @property
     def exists(self) -> bool:
         return self._follower is not None
+
+    @property
+    def unread(self) -> str:
+        """The reason why the file had no event yet; "" once it had one."""
+        return self._follower.unread if self._follower else "no such file, or an empty one"
 
     def poll(self) -> list[Event]:
         """Return the new events; none without a file. Raises `RecordError` for a file that is no log."""
@@ -90,6 +100,7 @@ class SQLiteFollower:
         self._last: int | None = None
         self._open: dict[str, None] = {}
         self._could_open = True
+        self.unread = "it has no steps"
 
     def poll(self) -> list[Event]:
         """Return the steps since the last poll, each run's start before its first step, and the finishes.
@@ -101,7 +112,9 @@ class SQLiteFollower:
         could_open, self._could_open = self._could_open, True
         try:
             with closing(open_for_reading(self.path, BUSY_S)) as db:
-                return [*self._steps(db), *self._finishes(db)]
+                found = [*self._steps(db), *self._finishes(db)]
+                self.unread = "" if found else self.unread
+                return found
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -109,6 +122,7 @@ class SQLiteFollower:
         except sqlite3.Error as error:
             if "no such table" in str(error):
                 self._check_tables()
+                self.unread = f"{error}"
                 return []
             if "locked" in str(error):
                 return []
@@ -161,11 +175,18 @@ class SQLiteFollower:
 
 
 def _event(body: object) -> Event | None:
-    """Return the event of a row or of a line, None for one that holds none."""
+    """Return the event of a row, None for one that holds none."""
     line = body.encode("utf-8", "replace") if isinstance(body, str) else body
-    record = parsed("", (0, line)) if isinstance(line, bytes) else None
-    event = event_in("", record) if isinstance(record, Record) else None
+    event = _event_of_line("", line) if isinstance(line, bytes) else None
     return None if isinstance(event, RecordError) else event
+
+
+def _event_of_line(path: str, line: bytes) -> Event | RecordError | None:
+    """Return the event of a line, or why it is none; None for an empty line."""
+    if not line.strip():
+        return None
+    record = parsed(path, (0, line))
+    return event_in(path, record) if isinstance(record, Record) else record
 
 
 class JsonlFollower:
@@ -174,8 +195,9 @@ class JsonlFollower:
     def __init__(self, path: str) -> None:
         self.path = path
         self._at: int | None = None
-        self._strange: int | None = 0
-        """The number of lines so far that are JSON and no event; None once there was an event."""
+        self._strange = 0
+        """The number of lines so far that are JSON and no event, until there was an event."""
+        self.unread = "its first line is not complete"
 
     def poll(self) -> list[Event]:
         """Return the events of the lines since the last poll."""
@@ -200,11 +222,13 @@ class JsonlFollower:
         return [event for line in block[:whole].split(b"\n") if (event := self._read(line)) is not None]
 
     def _read(self, line: bytes) -> Event | None:
-        event = _event(line)
-        if event is not None:
-            self._strange = None
-        elif self._strange is not None and line.lstrip().startswith(b"{"):
-            self._strange += 1
+        event = _event_of_line(self.path, line)
+        if not isinstance(event, RecordError):
+            self.unread = "" if event is not None else self.unread
+            return event
+        if self.unread:
+            self.unread = f"its newest line {event.reason}"
+            self._strange += line.lstrip().startswith(b"{")
             if self._strange == HEAD_LINES:
                 raise RecordError(self.path, None, NO_LOG)
-        return event
+        return None

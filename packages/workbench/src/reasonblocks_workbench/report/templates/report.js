@@ -156,8 +156,8 @@
         if (row.hidden === fits) row.hidden = !fits;
         count += fits;
       });
-      const total = rows.length.toLocaleString("en");
-      status.textContent = count === rows.length ? `${total} runs` : `${count.toLocaleString("en")} of ${total} runs`;
+      const total = `${rows.length.toLocaleString("en")} ${rows.length === 1 ? "run" : "runs"}`;
+      status.textContent = count === rows.length ? total : `${count.toLocaleString("en")} of ${total}`;
     };
     form.addEventListener("input", apply);
     form.addEventListener("submit", (event) => event.preventDefault());
