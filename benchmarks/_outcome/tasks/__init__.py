@@ -9,6 +9,7 @@ from .claim import Claim
 from .house import House
 from .hunt import Hunt
 from .orders import Orders
+from .pasted import Pasted
 from .project import Project
 from .repair import Repair
 from .reword import Reword
@@ -23,6 +24,7 @@ PLAIN: Mapping[str, Callable[[], Environment]] = {
     "claim": Claim,
     "reword": Reword,
     "project": Project,
+    "pasted": Pasted,
 }
 """The families that need nothing installed: makers of fresh environments."""
 WORLDS: Mapping[str, Callable[[], Environment]] = {"coins": coins, "cooking": cooking, "science": science}
