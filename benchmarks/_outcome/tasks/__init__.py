@@ -9,6 +9,7 @@ from .claim import Claim
 from .house import House
 from .hunt import Hunt
 from .orders import Orders
+from .pages import Pages
 from .pasted import Pasted
 from .project import Project
 from .repair import Repair
@@ -25,6 +26,7 @@ PLAIN: Mapping[str, Callable[[], Environment]] = {
     "reword": Reword,
     "project": Project,
     "pasted": Pasted,
+    "pages": Pages,
 }
 """The families that need nothing installed: makers of fresh environments."""
 WORLDS: Mapping[str, Callable[[], Environment]] = {"coins": coins, "cooking": cooking, "science": science}
