@@ -22,7 +22,7 @@ from _outcome.tasks.orders import Orders
 from _outcome.tasks.project import Project
 from _outcome.tasks.repair import Repair
 
-OWN = ("house", "hunt", "orders", "repair", "claim", "reword", "project", "pasted", "pages")
+OWN = ("house", "hunt", "orders", "repair", "claim", "reword", "project", "pasted", "pages", "roots")
 """The families that need nothing but Python."""
 FUNCTIONS = [function for functions in MODULES.values() for function in functions.values()]
 SEEDS = 30
@@ -30,7 +30,7 @@ LONGEST_RESULT = 400
 """Characters that a small model reads in a few seconds without an accelerator."""
 LONGEST_FILE = 1_200
 """Characters of the files of the family `project`, which is not for small models."""
-REOPENING = {"claim", "pasted", "pages"}
+REOPENING = {"claim", "pasted", "pages", "roots"}
 PROCESSES = {"project"}
 """Families that start a process for each test run: few seeds of them are played."""
 
@@ -150,6 +150,9 @@ def test_missing_arguments_are_refused_with_their_names(family: str, fresh: Fres
         ("pages", Call("open", {"id": "roof"}), "results of search"),
         ("pages", Call("answer", {"id": "roof"}), "results of search"),
         ("pages", Call("search", {"query": "lamp", "page": "0"}), "a number from 1"),
+        ("roots", Call("ls", {"path": "roof"}), "the folder ."),
+        ("roots", Call("read", {"path": "roof"}), "with ls"),
+        ("roots", Call("set", {"path": "roof", "key": "port", "value": "1"}), "with ls"),
         ("project", Call("replace_text", {"path": "shop/parse.py", "old": "roof", "new": "x"}), "occurs 0 times"),
     ],
 )

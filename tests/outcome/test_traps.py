@@ -13,7 +13,7 @@ from _outcome.tasks import FAMILIES
 
 from tests.outcome.stuck import StubbornBackend, measured
 
-TRAPS = ("pasted", "pages")
+TRAPS = ("pasted", "pages", "roots")
 SEEDS = range(60)
 AGENTS: dict[str, Callable[[], Backend]] = {
     "stubborn": lambda: StubbornBackend(1, repeats=0.8),

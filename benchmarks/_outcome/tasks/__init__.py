@@ -14,6 +14,7 @@ from .pasted import Pasted
 from .project import Project
 from .repair import Repair
 from .reword import Reword
+from .roots import Roots
 from .scienceworld_lab import science
 from .textworld_games import coins, cooking
 
@@ -27,6 +28,7 @@ PLAIN: Mapping[str, Callable[[], Environment]] = {
     "project": Project,
     "pasted": Pasted,
     "pages": Pages,
+    "roots": Roots,
 }
 """The families that need nothing installed: makers of fresh environments."""
 WORLDS: Mapping[str, Callable[[], Environment]] = {"coins": coins, "cooking": cooking, "science": science}
