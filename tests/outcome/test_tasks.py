@@ -1,4 +1,7 @@
-"""The task families: what the agent is shown is enough to win, chance is not, and every refusal says what is valid."""
+"""The task families: what the agent is shown is enough to win, chance is not, and a refusal says what is valid.
+
+An edit of `pasted` alone is refused as editors do it, without a word on why.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from _outcome.tasks.orders import Orders
 from _outcome.tasks.project import Project
 from _outcome.tasks.repair import Repair
 
-OWN = ("house", "hunt", "orders", "repair", "claim", "reword", "project")
+OWN = ("house", "hunt", "orders", "repair", "claim", "reword", "project", "pasted", "pages", "roots")
 """The families that need nothing but Python."""
 FUNCTIONS = [function for functions in MODULES.values() for function in functions.values()]
 SEEDS = 30
@@ -27,7 +30,7 @@ LONGEST_RESULT = 400
 """Characters that a small model reads in a few seconds without an accelerator."""
 LONGEST_FILE = 1_200
 """Characters of the files of the family `project`, which is not for small models."""
-REOPENING = {"claim"}
+REOPENING = {"claim", "pasted", "pages", "roots"}
 PROCESSES = {"project"}
 """Families that start a process for each test run: few seeds of them are played."""
 
@@ -143,6 +146,13 @@ def test_missing_arguments_are_refused_with_their_names(family: str, fresh: Fres
         ("repair", Call("edit_line", {"line": "0", "text": "x"}), "Lines: 1 to "),
         ("claim", Call("set", {"name": "roof", "value": "x"}), "Settings: "),
         ("project", Call("read_file", {"path": "roof"}), "Files: shop/"),
+        ("pasted", Call("edit", {"old": "a\nb", "new": "c"}), "one line each"),
+        ("pages", Call("open", {"id": "roof"}), "results of search"),
+        ("pages", Call("answer", {"id": "roof"}), "results of search"),
+        ("pages", Call("search", {"query": "lamp", "page": "0"}), "a number from 1"),
+        ("roots", Call("ls", {"path": "roof"}), "the folder ."),
+        ("roots", Call("read", {"path": "roof"}), "with ls"),
+        ("roots", Call("set", {"path": "roof", "key": "port", "value": "1"}), "with ls"),
         ("project", Call("replace_text", {"path": "shop/parse.py", "old": "roof", "new": "x"}), "occurs 0 times"),
     ],
 )
@@ -286,9 +296,15 @@ def test_a_run_that_ended_can_be_reopened(family: str, fresh: Fresh) -> None:
     if not isinstance(environment, Reopening):
         assert family not in REOPENING
         return
-    name = names(environment.tools)[-1]
-    environment.call(name, dict.fromkeys(environment.tools[-1]["function"]["parameters"]["required"], "done"))
+    assert isinstance(environment, Solvable)
+    assert isinstance(environment, Limited)
+    first = environment.reference()
+    assert first is not None
+    outcome(environment, first)
+    name, wanted = names(environment.tools)[-1], environment.tools[-1]["function"]["parameters"]["required"]
+    environment.call(name, {key: environment.choices().get(f"{name}.{key}", ["done"])[0] for key in wanted})
     assert environment.done
+    assert not environment.success()
     environment.reopen()
     assert not environment.done
     assert reference_wins(environment, environment.max_steps)

@@ -9,9 +9,12 @@ from .claim import Claim
 from .house import House
 from .hunt import Hunt
 from .orders import Orders
+from .pages import Pages
+from .pasted import Pasted
 from .project import Project
 from .repair import Repair
 from .reword import Reword
+from .roots import Roots
 from .scienceworld_lab import science
 from .textworld_games import coins, cooking
 
@@ -23,6 +26,9 @@ PLAIN: Mapping[str, Callable[[], Environment]] = {
     "claim": Claim,
     "reword": Reword,
     "project": Project,
+    "pasted": Pasted,
+    "pages": Pages,
+    "roots": Roots,
 }
 """The families that need nothing installed: makers of fresh environments."""
 WORLDS: Mapping[str, Callable[[], Environment]] = {"coins": coins, "cooking": cooking, "science": science}
