@@ -36,6 +36,7 @@ COLUMNS: Mapping[str, str] = {
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("paths", nargs="*", metavar="RUNS", help="files that `reasonblocks replay` reads")
+    options.add_argument("--json", action="store_true", help="one JSON object a line")
     options.add_argument("--limit", type=int, metavar="N", help="at most N runs of each source")
     options.add_argument("--columns", action="store_true", help="say what each column is, and stop")
     options.add_argument("--texts", metavar="FILE", help="also write every text of a second look and of a budget")
@@ -104,7 +105,8 @@ def main() -> None:
             print(f"{name}: {meaning}")
         return
     replays, texts = Replays(), []
-    print(" | ".join(["source", "outcome", *COLUMNS]))
+    if not given.json:
+        print(" | ".join(["source", "outcome", *COLUMNS]))
     for path in given.paths:
         name = PurePath(path).name.split(".")[0]
         found = [run for run in read_runs(path) if not isinstance(run, RecordError) and run.steps]
@@ -113,7 +115,8 @@ def main() -> None:
             if (kind := KINDS.get(run.outcome_kind)) is not None:
                 texts += [{"source": name, **text} for text in replays.count(run, kinds.setdefault(kind, Counted()))]
         for kind in sorted(kinds):
-            print(" | ".join([name, kind, *kinds[kind].row().values()]), flush=True)
+            row = {"source": name, "outcome": kind, **kinds[kind].row()}
+            print(json.dumps(row) if given.json else " | ".join(row.values()), flush=True)
     if given.texts:
         with open(given.texts, "w", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(text, ensure_ascii=False)}\n" for text in texts)
