@@ -71,7 +71,7 @@ def test_a_second_look_is_told_once_and_recorded(mode: Mode, partial: bool) -> N
         steered = run_in(here, doubting(), mode, include_partial_messages=partial)
         assert [doubts_in(asked) for asked in here.asked()] == [0, 0, 1, 1]
     log = steered.step_log
-    assert [entry.intervention_texts for entry in log] == [(), (), (DOUBTED,), ()]
+    assert [DOUBTED in "".join(entry.intervention_texts) for entry in log] == [False, False, True, False]
     counted = partial or mode == "gateway"
     assert [(entry.input_tokens, entry.output_tokens) for entry in log[1:3]] == [
         (70, 7 if counted else None),
@@ -121,7 +121,8 @@ def test_a_second_look_that_was_interrupted_is_told_once(mode: Mode) -> None:
 
         steered = in_time(run())
         assert gone_on(here) == [1, 1]
-    assert [entry.intervention_texts for entry in steered.step_log] == [(), (), (DOUBTED,), ()]
+    told = ["".join(entry.intervention_texts) for entry in steered.step_log]
+    assert [DOUBTED in text for text in told] == [False, False, True, False]
     assert outcomes(steered) == {"run": "success"}
 
 
@@ -165,7 +166,8 @@ def test_hooks_alone_take_a_second_look(passed_on: bool) -> None:
         steered = in_time(run())
         assert [doubts_in(asked) for asked in here.asked()] == [0, 0, 1, 1]
     assert outcomes(steered) == {"run": "success"}
-    assert [entry.intervention_texts for entry in steered.step_log] == [(), (), (DOUBTED,), ()]
+    told = ["".join(entry.intervention_texts) for entry in steered.step_log]
+    assert [DOUBTED in text for text in told] == [False, False, True, False]
 
 
 def test_a_look_goes_to_the_model_of_the_runs_state() -> None:

@@ -233,7 +233,7 @@ five = 5
         (["--stop-when", "nope"], "--stop-when='nope': unknown; valid: stalled, over_budget, MODULE:NAME"),
         (["--stop-when", "over_budget"], "--stop-when='over_budget': needs a --token-budget"),
         (["--budget", "calls=0,every_call=yes"], "--budget='calls=0,every_call=yes': calls=0 must be an int from 1"),
-        (["--budget", "tell_at=0.5"], "--budget='tell_at=0.5': must have calls or tokens"),
+        (["--budget", "tell_at=0.5"], "--budget='tell_at=0.5': must have calls, tokens, seconds or tools"),
         (["--escalate", "after=1"], "--escalate='after=1': must have a model or an effort"),
         (["--escalate", "model=m,dwell=0"], "--escalate='model=m,dwell=0': dwell=0 must be an int from 1"),
         (["--second-look", "nope"], "--second-look='nope': unknown; valid: doubt, unchecked, always"),

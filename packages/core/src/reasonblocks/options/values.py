@@ -184,7 +184,7 @@ def limits(name: str, value: object) -> Budget | None:
         return AUTO
     if not isinstance(value, Budget):
         raise ConfigError(name, value, 'must be a Budget, such as Budget(calls=40), "auto", or None')
-    if not any(getattr(value, limit) for limit in ("calls", "tokens", "seconds", "tools")):
+    if (value.calls, value.tokens, value.seconds) == (None, None, None) and not value.tools:
         raise ConfigError(name, value, "must have calls, tokens, seconds or tools")
     for field in ("calls", "tokens"):
         if (limit := getattr(value, field)) is not None:
