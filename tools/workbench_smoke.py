@@ -49,7 +49,7 @@ def the_commands_run() -> None:
         file.write_text(json.dumps(RECORDED), encoding="utf-8")
         replayed = json.loads(printed("replay", str(file), "--json"))
         assert (replayed["run_id"], len(replayed["steps"])) == ("run-1", 1), replayed
-        assert "1 steps" in printed("replay", str(file))
+        assert "1 step," in printed("replay", str(file))
         printed("report", str(file), "--out", str(page))
         assert "run-1" in page.read_text(encoding="utf-8")
         assert json.loads(printed("doctor", "--json"))["problems"] == []
