@@ -340,7 +340,7 @@ def test_an_advisor_is_a_model_that_sees_no_tools_and_counts() -> None:
     done: list[Row] = []
     play([iter([one])], backend, lambda finished: done.append(finished.row()))
     (row,) = done
-    told = [text for text in row.told if "Another model, asked for advice, says: Go to cell 3." in text.text]
+    told = [text for text in row.told if 'Another model, asked for advice, says: "Go to cell 3."' in text.text]
     asked = [query for query in backend.asked if not query.tools]
     assert 0 < len(told) == len(asked)
     assert row.prompt >= 100 * len(asked)
