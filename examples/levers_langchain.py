@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from langchain.agents import create_agent
 from langchain.chat_models import init_chat_model
+from langchain_agent import tools
 from langchain_core.messages import HumanMessage
-from langchain_core.tools import StructuredTool
 from langsmith import tracing_context
-from loop_agent import DESCRIPTIONS, SYSTEM_PROMPT, TASK, TOOLS, WITH_A_LOOK, advise, print_levers
+from loop_agent import SYSTEM_PROMPT, TASK, WITH_A_LOOK, advise, print_levers
 
 from reasonblocks import Budget, Escalate, ReasonBlocks
 from reasonblocks_testing.server import ScriptedServer
-
-tools = [StructuredTool.from_function(tool, description=DESCRIPTIONS[name]) for name, tool in TOOLS.items()]
 
 
 def main() -> None:

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import asyncio
 
-from agents import Agent, OpenAIProvider, RunConfig, function_tool
-from loop_agent import DESCRIPTIONS, SYSTEM_PROMPT, TASK, TOOLS, WITH_A_LOOK, advise, print_levers
+from agents import OpenAIProvider, RunConfig
+from loop_agent import TASK, WITH_A_LOOK, advise, print_levers
 from openai import AsyncOpenAI
+from openai_agents_run import AGENT
 
 from reasonblocks import Budget, Escalate, ReasonBlocks
 from reasonblocks_openai_agents import steering_of
 from reasonblocks_testing.server import ScriptedServer
-
-AGENT = Agent(
-    name="bugfixer",
-    instructions=SYSTEM_PROMPT,
-    model="gpt-6.2-sol",
-    tools=[function_tool(tool, description_override=DESCRIPTIONS[name]) for name, tool in TOOLS.items()],
-)
 
 
 async def main() -> None:

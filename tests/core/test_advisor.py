@@ -308,7 +308,7 @@ def test_what_it_is_told_is_bounded() -> None:
 
 
 class FakeChatModel:
-    """What `ask_chat_model` needs of a chat model of LangChain."""
+    """What `ChatModelAdvisor` needs of a chat model of LangChain."""
 
     def __init__(self, text: str) -> None:
         self.text, self.seen = text, list[Any]()

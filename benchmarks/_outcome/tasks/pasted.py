@@ -47,7 +47,7 @@ KINDS = (
 )
 COMMENTS = ("read at the start", "ask before a change", "used by all jobs", "see the handbook")
 NUMBERS = ("{}: ", "{:>4}: ", "{:>6}\t", "{:>3} | ", "{:>5}→")
-"""What `view` shows before a line."""
+"""The forms of a line's number that `view` shows before it."""
 WORDINGS = (
     Wording(
         "The file {file} has been edited.",

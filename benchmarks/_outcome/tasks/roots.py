@@ -85,7 +85,7 @@ class Roots:
             self._configs[elsewhere][key] = rng.choice((self._right[key], beside))
         self._listed: list[str] = []
         self._known: dict[str, dict[str, str]] = {path: {} for path in self._configs}
-        """What the agent knows of each file, from reading and changing it."""
+        """Each file as the agent knows it, from reading and changing it."""
         self._values: dict[str, None] = {}
         self._failing: str | None = None
         self._checked = self._ended = False

@@ -81,7 +81,7 @@ def read_result(result: ToolResult, *, kind: Kind) -> Reading:
     failed = result.is_error is True or coded is True or red
     made = edits and _MADE.search(text[:REFUSAL_HEAD].lower()) is not None
     if not failed and coded is None and not made:
-        failed = _announces_error(text, looks=looks, long=kind.checks) or (
+        failed = _announces_error(text, looks=looks, checks=kind.checks) or (
             kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
         )
     nothing = (not failed or kind.searches) and says_nothing(text)
@@ -264,14 +264,14 @@ _REFUSED = re.compile(
 )
 
 
-def _announces_error(text: str, *, looks: bool, long: bool) -> bool:
+def _announces_error(text: str, *, looks: bool, checks: bool) -> bool:
     """Return True if a result announces an error, at its start or by a traceback; "0 errors" does not.
 
-    Of a call that looks at something, the words of a longer result are content, and of a check's `long` output too.
+    The words of a longer result are content if the call looks at something, and also if it checks, traceback aside.
     """
     if looks and len(text) > HEAD:
         return False
-    if long and len(text) > HEAD:
+    if checks and len(text) > HEAD:
         return _ends_with_traceback(text)
     head = text[:HEAD].lower()
     if any(phrase in head for phrase in _PHRASES) or _STARTS_FAILED.match(head) or _ends_with_traceback(text):

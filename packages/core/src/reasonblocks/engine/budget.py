@@ -69,8 +69,8 @@ def leaves_room(state: TraceState, settings: Settings, calls_left: int | None) -
 def tell_budget(state: TraceState, settings: Settings, calls_left: int | None) -> tuple[TraceState, Injection | None]:
     """Return the line for the next call, or None, and the state that has it told.
 
-    `calls_left` are those that the framework's limits leave. Of a tool's limit it is told at another call than of the
-    run's end.
+    `calls_left` are those that the framework's limits leave. What is said of the run's end goes before what is left of
+    a tool's calls, which is then told before a later call.
     """
     budget = settings.budget
     if budget is None:

@@ -13,8 +13,8 @@ from .routing import ESCALATE
 def begin(state: TraceState, now: FSMState, settings: Settings) -> TraceState:
     """Return the state after its newest step, which may begin an escalation.
 
-    It begins at a step at which a monitor may speak: patience is reached, and the last text is longer ago than the
-    cooldown. Caps and duplicates of texts do not matter to it.
+    It begins at a step at which a monitor may speak: patience is reached, and the cooldown since the last
+    text has passed. Caps and duplicates of texts do not matter to it.
     """
     wanted = settings.escalate
     if wanted is None or state.escalations >= wanted.times or _lasts(state) or len(state.injected) < wanted.after:

@@ -10,7 +10,7 @@ from os import PathLike, fspath, sep
 from os.path import exists
 from typing import Any, Protocol, cast, get_args, runtime_checkable
 
-from ..advisors.asking import ask_chat_model
+from ..advisors.asking import ChatModelAdvisor
 from ..backends.local import LocalEvaluator
 from ..backends.local_store import LocalStore
 from ..backends.pattern_stats import Counts, PatternStats
@@ -218,7 +218,7 @@ def advisor_of(given: object) -> Advisor | None:
     if given is None or (callable(given) and not isinstance(given, type)):
         return cast("Advisor | None", given)
     if hasattr(given, "ainvoke") and not isinstance(given, type):
-        return ask_chat_model(given)
+        return ChatModelAdvisor(given)
     if hasattr(given, "get_response"):
         raise ConfigError(
             "advisor", given, "is a model of OpenAI Agents: give reasonblocks_openai_agents.ask_model(it)"

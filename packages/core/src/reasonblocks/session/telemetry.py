@@ -111,7 +111,7 @@ class Telemetry:
 
     @property
     def redact(self) -> Redact | None:
-        """What hides texts of the caller's, None if nothing does."""
+        """The function that hides what the caller wants hidden in a text; None if nothing is hidden."""
         return self._redactor.text if self._redacts else None
 
     def emit(self, event: Event) -> None:

@@ -84,7 +84,7 @@ class TraceState:
     looked_at: Doubt | None = None
     """The doubt that this call was about; None without one."""
     work: Work = field(default_factory=Work)
-    """What the run changed and checked; only followed for a second look."""
+    """The run's newest check and the changes since; empty unless it may get a second look."""
     no_tail: bool = False
     """True once guidance for the tail goes into the system message."""
     budget_told: float = 1.0
@@ -100,11 +100,11 @@ class TraceState:
     tools_told: Mapping[str, float] = field(default_factory=dict)
     """The lowest share of a tool's calls that the agent was told of."""
     escalations: int = 0
-    """How often calls of the run were escalated."""
+    """The number of escalations so far."""
     escalated_until: int = 0
     """The step at which the last escalation ends."""
     advised: int = 0
-    """How often the advisor was asked."""
+    """The number of questions to the advisor so far."""
     advised_at: int = 0
     """The step before which it was asked last."""
     interrupted: bool = False
