@@ -280,6 +280,42 @@ def test_a_text_that_is_dropped_is_not_asked_for_again_within_the_cooldown() -> 
     assert len(asked) == 5
 
 
+def test_steps_that_are_cancelled_do_not_ask_for_ever() -> None:
+    async def main() -> int:
+        asked = 0
+        waiting = asyncio.Event()
+
+        async def hang(request: AdviceRequest) -> None:
+            nonlocal asked
+            asked += 1
+            waiting.set()
+            await asyncio.sleep(60)
+
+        session = client(hang).session()
+        due = 0
+        while not await is_asked(session, due, waiting):
+            due += 1
+        for _ in range(9):
+            waiting.clear()
+            await is_asked(session, due, waiting)
+        return asked
+
+    async def is_asked(session: SteeringSession, number: int, waiting: asyncio.Event) -> bool:
+        """Decide a call, unless the advisor is asked for it: then cancel the step."""
+        step = asyncio.ensure_future(session.abegin_step(decide_input(number)))
+        asking = asyncio.ensure_future(waiting.wait())
+        await asyncio.wait({step, asking}, return_when=asyncio.FIRST_COMPLETED)
+        asking.cancel()
+        if step.done():
+            session.end_step(step.result(), StepOutcome(model="m"))
+            return False
+        step.cancel()
+        await asyncio.wait({step})
+        return True
+
+    assert asyncio.run(main()) == 5
+
+
 def test_the_callers_own_text_and_a_lesson_are_left_alone() -> None:
     said = Evaluation(
         inject=True, intervention_text="Try p7. It helped.", fired=("semantic_loop",), scores={"semantic_loop": 0.9},

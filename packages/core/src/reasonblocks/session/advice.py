@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping
 from inspect import isawaitable, iscoroutinefunction
 from typing import TypeAlias
 
 from ..account.observe import calls_with_results
 from ..concurrency.workers import contain_faults, in_daemon
+from ..engine import MOST_ADVICE
 from ..exceptions import BadAnswer
 from ..monitors.excerpts import call_line, one_line
 from ..monitors.roles import trust_of
@@ -32,11 +34,31 @@ READ_CHARS = 4_000
 WITHHELD = "(left out: somebody else may have written it)"
 
 
-class Questions:
-    """Counts the questions of one run to its advisor, also those whose step was cancelled."""
+class Consultation:
+    """What an advisor is asked in one run: the newest steps are kept for it, and the questions counted."""
 
-    def __init__(self) -> None:
-        self.asked = 0
+    def __init__(self, tool_roles: Mapping[str, str], redact: Redact | None) -> None:
+        self.redact = redact
+        self._tool_roles = tool_roles
+        self._recent: deque[Step] = deque(maxlen=STEPS - 1)
+        self._asked = 0
+
+    def keep(self, step: Step) -> None:
+        """Keep a completed step, for the questions of later ones."""
+        self._recent.append(step)
+
+    def ask(self, request: Advise, task: str) -> AdviceRequest | None:
+        """Return what the advisor is told; None if it was asked often enough, also by steps that were cancelled."""
+        if self._asked >= MOST_ADVICE:
+            return None
+        self._asked += 1
+        return AdviceRequest(
+            task=task,
+            steps=tuple([_told(step, self._tool_roles) for step in (*self._recent, request.step)]),
+            fact=request.fact,
+            hint=request.hint,
+            text=request.text,
+        )
 
 
 def is_async(advisor: Advisor) -> bool:
@@ -44,23 +66,6 @@ def is_async(advisor: Advisor) -> bool:
     if hasattr(advisor, "aadvise"):
         return True
     return iscoroutinefunction(advisor) or iscoroutinefunction(getattr(advisor, "__call__", None))  # noqa: B004
-
-
-def request_to_advisor(
-    request: Advise,
-    recent: Sequence[Step],
-    task: str,
-    tool_roles: Mapping[str, str],
-) -> AdviceRequest:
-    """Return what the advisor is told; `recent` are the completed steps before the newest one."""
-    steps = [*recent, request.step][-STEPS:]
-    return AdviceRequest(
-        task=task,
-        steps=tuple([_told(step, tool_roles) for step in steps]),
-        fact=request.fact,
-        hint=request.hint,
-        text=request.text,
-    )
 
 
 def _redacted(request: AdviceRequest, redact: Redact | None) -> AdviceRequest:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
-from ..engine import MOST_ADVICE
 from ..exceptions import BadAnswer, DeadlineExceeded, Unavailable
 from ..ports import Advisor, AsyncEvaluator, AsyncPatternStore, Evaluator, Mailbox, Monitor, PatternStore
 from ..requests import (
@@ -27,7 +26,7 @@ from ..requests import (
     Say,
     Score,
 )
-from ..types import Advice, Injection, RunInfo, Step, StepDecision, TraceState, Transition
+from ..types import Advice, AdviceRequest, Injection, RunInfo, Step, StepDecision, TraceState, Transition
 from ..util.memo import Memo
 from ._check_answers import (
     EVALUATOR,
@@ -45,7 +44,7 @@ from ._check_answers import (
     review_of,
     traces,
 )
-from .advice import ADVISOR, ADVISOR_SECONDS, Questions, aadvice_of, advice_of, is_async, request_to_advisor
+from .advice import ADVISOR, ADVISOR_SECONDS, Consultation, aadvice_of, advice_of, is_async
 from .bounded_call import BoundedCall
 from .drive import Call, SteeringFlow, ms_since
 from .guard import Faults
@@ -87,13 +86,7 @@ class StepInFlight:
     memo: Memo
     view: Callable[[TraceState, StepDecision], RunView]
     """Returns the run as the caller's own callables see it, before the call of a decision."""
-    recent: Sequence[Step] = ()
-    """The newest completed steps before this one, for an advisor."""
-    roles: Mapping[str, str] = field(default_factory=dict)
-    """The roles that the caller gave to tools."""
-    questions: Questions = field(default_factory=Questions)
-    redact: Callable[[str], str] | None = None
-    """Hides what the caller wants hidden, in a worker; None hides nothing."""
+    consultation: Consultation
     started: float = field(default_factory=time.perf_counter)
     result: tuple[TraceState, StepDecision] | None = field(default=None, init=False)
     """None until the step is decided, and for a step that a fault ended."""
@@ -174,10 +167,9 @@ class StepInFlight:
                     text = partial(own_text_of, monitor, request)
                     yield self._call(f"monitor {monitor.name}", text, fallback=(None,), share=2)
         elif isinstance(request, Advise) and backends.advisor is not None:
-            if self.questions.asked >= MOST_ADVICE:
-                return
-            self.questions.asked += 1
-            yield self._advice(backends.advisor, request)
+            told = self.consultation.ask(request, self.info.task)
+            if told is not None:
+                yield self._advice(backends.advisor, told)
         elif isinstance(request, Review) and backends.on_injection is not None:
             view = self.view(request.state, request.decision)
             review = partial(review_of, backends.on_injection, request, view)
@@ -189,11 +181,10 @@ class StepInFlight:
         else:
             raise BadAnswer("the session", request, "nothing here answers this request")
 
-    def _advice(self, advisor: Advisor, request: Advise) -> Call:
+    def _advice(self, advisor: Advisor, told: AdviceRequest) -> Call:
         """Return the call of the advisor, which has a time of its own."""
-        told = request_to_advisor(request, self.recent, self.info.task, self.roles)
-        work = partial(advice_of, advisor, told, self.redact)
-        awork = partial(aadvice_of, advisor, told, self.redact)
+        work = partial(advice_of, advisor, told, self.consultation.redact)
+        awork = partial(aadvice_of, advisor, told, self.consultation.redact)
         return Call(
             name=ADVISOR,
             work=work,

@@ -7,7 +7,6 @@ a time.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -51,7 +50,7 @@ from ..types import (
 from ..types.outcomes import ABANDONED, failure_of, outcome_of
 from ..util.memo import Memo
 from ..util.text import count_noun
-from .advice import STEPS, Questions
+from .advice import Consultation
 from .answers import Backends, StepInFlight
 from .clock import RunClock
 from .drive import SteeringFlow, adrive, drive, ms_since
@@ -111,8 +110,7 @@ class SteeringSession:
         self._events = RunEvents(run.run_id, telemetry, self._faults)
         patience = parse_patience(settings.patience) if settings.patience is not None else Patience()
         self._log, self._memo = StepLog(patience.name, self._events), Memo()
-        self._questions = Questions()
-        self._recent: deque[Step] = deque(maxlen=STEPS if settings.advisor else 0)
+        self._consultation = Consultation(settings.tool_roles, telemetry.redact)
         self._clock = RunClock()
         self._failure: str | None = None
         self._paused = False
@@ -450,10 +448,7 @@ class SteeringSession:
             ends=ends,
             memo=self._memo,
             view=self._view,
-            recent=tuple(self._recent),
-            roles=self._settings.tool_roles,
-            questions=self._questions,
-            redact=self._telemetry.redact,
+            consultation=self._consultation,
         )
 
     def _view(self, state: TraceState, decision: StepDecision) -> RunView:
@@ -486,8 +481,8 @@ class SteeringSession:
         for warning in decision.warnings:
             self._faults.say(warning, warning)
         done = self._log.completed(before, given.completed) if before.steps_begun and not given.auxiliary else None
-        if done is not None:
-            self._recent.append(done)
+        if done is not None and self._settings.advisor:
+            self._consultation.keep(done)
         self._log.open(decision, done, ms_since(step.started) - (decision.advisor_ms or 0.0))
         return decision
 
