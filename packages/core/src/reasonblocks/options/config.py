@@ -215,9 +215,10 @@ def profile_of(profile: str, server: Server | None) -> str:
 
 def advisor_of(given: object) -> Advisor | None:
     """Return the caller's advisor: a callable as it is, and LangChain's chat models as a callable that asks them."""
-    if given is None or (callable(given) and not isinstance(given, type)):
+    is_class = isinstance(given, type)
+    if given is None or (callable(given) and not is_class):
         return cast("Advisor | None", given)
-    if hasattr(given, "ainvoke") and not isinstance(given, type):
+    if hasattr(given, "ainvoke") and not is_class:
         return ChatModelAdvisor(given)
     if hasattr(given, "get_response"):
         raise ConfigError(

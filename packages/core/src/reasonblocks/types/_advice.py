@@ -10,8 +10,9 @@ class AdviceRequest:
     """The situation of a stuck run, as texts.
 
     `task` is cut to 2,000 characters. `steps` has the newest 12 completed steps, the oldest first, cut to 6,000
-    characters in all; results that may be other people's texts are left out. `fact` is what is known of the trouble,
-    `hint` the way on that the run has shown, "" for none, and `text` what the agent would be told without advice.
+    characters in all; results that somebody else may have written are left out. `fact` is what is known of the
+    trouble, `hint` the way on that the run has shown, "" for none, and `text` what the agent would be told without
+    advice.
     """
 
     task: str

@@ -248,9 +248,10 @@ AUTO = Budget()
 class Escalate:
     """A stronger model, or more reasoning effort, for a few calls of a run that is stuck.
 
-    It begins when the run's patience is reached and at least `after` texts of monitors were told, the last one longer
-    ago than the cooldown. The next `dwell` calls go to `model`, an identifier or a model object as in `model_routing`,
-    or have `effort`, a word of the provider's such as "high", or both. It happens at most `times` in a run.
+    It begins when the run's patience is reached, the agent has been told at least `after` texts of monitors, and the
+    cooldown since the newest of them is over. The next `dwell` calls go to `model`, an identifier or a model object as
+    in `model_routing`, or have `effort`, a word of the provider's such as "high", or both. It happens at most `times`
+    in a run.
     """
 
     model: object = None
