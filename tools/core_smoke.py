@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 
 import reasonblocks
 from reasonblocks import (
+    Budget,
     CodebaseMemory,
     HttpSink,
     OpenTelemetrySink,
@@ -46,6 +47,7 @@ def at_qdrant_url() -> object:
 
 
 NEEDS: dict[str, list[Callable[[], object]]] = {
+    "cost": [lambda: ReasonBlocks(budget=Budget(cost_usd=1))],
     "http": [lambda: ReasonBlocks(base_url=NOWHERE), lambda: HttpSink(NOWHERE)],
     "memory": [lambda: CodebaseMemory("acme/search").store("The tests need no service.")],
     "openai-embed": [lambda: embed.OpenAIEmbedder("some-model", NOWHERE)],

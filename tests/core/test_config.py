@@ -90,6 +90,7 @@ WRONG: list[tuple[str, Any]] = [
         for value in (5, {}, {"": 1}, {5: 1}, {"s": 0}, {"s": "9"}, {"s" * 101: 1}, {"\ud800": 1})
     ],
     ("budget", budget(calls=4, tools={f"t{at}": 1 for at in range(9)})),
+    *[("budget", budget(cost_usd=value)) for value in (0, -1, math.nan, math.inf, "1", True, 10**7)],
     *[("budget", budget(seconds=value)) for value in (0, -1, math.nan, math.inf, "60", True, 10**9)],
     *[("budget", budget(calls=4, tell_at=value)) for value in (0.5, (0,), (1,), (math.nan,), ("half",), (0.5,) * 17)],
     *[("budget", budget(calls=4, land_at=value)) for value in (-1, 101, None, 1.5)],

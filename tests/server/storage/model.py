@@ -60,6 +60,7 @@ class Model:
     def seen(self) -> dict[str, Any]:
         """Return the fields of the run's row that the rules decide."""
         calls = [event for event in self.steps.values() if not is_final(event)]
+        costs = [cost for event in calls if (cost := event["metadata"].get("cost_usd")) is not None]
         tokens = [event["tokens"] for event in calls if event.get("tokens") is not None]
         ordered = [event for _, event in sorted(self.steps.items())]
         failures = [event["failure_type"] for event in ordered if event.get("failure_type")]
@@ -71,6 +72,7 @@ class Model:
             "task": self.start.get("task", "") if self.start else "",
             "steps": len(calls),
             "tokens": sum(tokens) if tokens else None,
+            "cost_usd": sum(costs) if costs else None,
             "state": ordered[-1]["metadata"]["fsm_state"] if ordered else None,
             "failure_type": failures[-1] if failures else None,
             "injections": sum(source != "E3Injection" for source in told),
@@ -102,7 +104,7 @@ def stored(storage: Storage, org: str, run: str) -> dict[str, Any] | None:
     row = storage.runs.get(org, run)
     if row is None:
         return None
-    names = ("started", "finished", "outcome", "task", "steps", "tokens", "state", "failure_type", "injections")
+    names = "started finished outcome task steps tokens cost_usd state failure_type injections".split()
     bodies = storage.runs.steps(org, run)
     return {
         **{name: getattr(row, name) for name in names},

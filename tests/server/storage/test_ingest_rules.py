@@ -34,7 +34,10 @@ def steps(draw: st.DrawFn, run: str, index: int, *, final: bool) -> Event:
     more: dict[str, Any] = {"injection_sources": draw(sources)}
     if draw(st.booleans()):
         more |= {"tokens": draw(st.integers(0, 9)), "failure_type": draw(st.sampled_from(["loop", "drift"]))}
-    return step(run, index, draw(times), final=final, state=draw(states), **more)
+    found = step(run, index, draw(times), final=final, state=draw(states), **more)
+    if draw(st.booleans()):
+        found["metadata"]["cost_usd"] = draw(st.sampled_from([0.0, 0.25, 1.5]))
+    return found
 
 
 @st.composite

@@ -267,6 +267,14 @@ def test_the_list_is_a_plain_table_of_links() -> None:
     assert "2 texts in 2 runs" in root.words
 
 
+def test_what_a_run_cost_stands_beside_its_tokens() -> None:
+    paid = page(step(0, tokens=900, cost_usd=1.5), step(1, tokens=10, cost_usd=0.0125), step(2, tokens=10))
+    assert "Cost $1.51" in rendered(paid).find("header")[1].words
+    assert "cost $0.0125" in rendered(paid).find("tr", id="more-1")[0].words
+    assert "920 $1.51" in listing(paid).find("table", class_="runs")[0].find("tr")[1].words
+    assert "$" not in listing(ordinary()).find("table", class_="runs")[0].words
+
+
 def test_filters_wait_for_the_script_in_a_file_and_not_on_a_server() -> None:
     assert "hidden" in listing(ordinary()).find("form", class_="filters")[0].attributes
     chosen = {"state": "SLOW", "q": "fix", "sort": "told"}

@@ -18,6 +18,7 @@ from reasonblocks.types import StepInput, StepOutcome, Usage
 from reasonblocks_testing import LoopHarness, RecordingSink, Script, Turn, tool_call, tool_result
 from reasonblocks_testing._parity_runs import long_runs
 from reasonblocks_workbench.replay import replay
+from reasonblocks_workbench.report import page_of_replayed
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "dev"
@@ -312,3 +313,19 @@ def test_the_times_of_a_log_are_the_seconds_of_its_budget(log: Log, dated: bool,
         again = replay(rb, run if dated else replace(run, seconds=()))
     assert len(again.decisions) == made
     assert again.stopped_at == (made - 1 if dated else None)
+
+
+def test_a_recorded_run_is_priced_by_its_model_and_its_tokens(log: Log) -> None:
+    path, sink = log
+    with client({}, sink) as rb:
+        LoopHarness().run(rb, failing(), "sync")
+    sink.close()
+    (run,) = (run for run in read_runs(str(path)) if isinstance(run, RecordedRun))
+    run = replace(run, model="gpt-4o", usages=(Usage(input=100_000, output=1_000),) * len(run.steps))
+    with ReasonBlocks(budget=Budget(cost_usd=1.0), strict=True) as rb:
+        again = replay(rb, run)
+    each = again.costs[0] or 0
+    assert set(again.costs) == {each}
+    assert len(again.costs) * each >= 1.0 > (len(again.costs) - 1) * each
+    assert again.stopped_at == len(again.costs) - 1
+    assert page_of_replayed(again).cost_usd == pytest.approx(len(again.costs) * each)

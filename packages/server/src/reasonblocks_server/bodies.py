@@ -52,6 +52,7 @@ class RunBody(BaseModel):
     failure_type: str | None
     injections: int
     tokens: int | None
+    cost_usd: float | None
     takes_notes: bool
     summary: dict[str, Any] | None
 

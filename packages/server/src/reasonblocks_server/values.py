@@ -73,10 +73,9 @@ class RunRow:
     """A run. `started` is the time of its first event by its client, five minutes after its arrival at
     most; `seen` is the server's of its newest event.
 
-    `state` is that of the newest step, `failure_type` the newest one. `tokens` is None if no step has any.
-    `summary` is that of `_summary.summary_of`, None for a run that has not finished, or is
-    long and not summarised yet. `body` is the `run_start` event,
-    empty for a run without one.
+    `state` is that of the newest step, `failure_type` the newest one. `tokens` and `cost_usd` are None if no step has
+    any. `summary` is that of `_summary.summary_of`, None for a run that has not finished, or is long and not summarised
+    yet. `body` is the `run_start` event, empty for a run without one.
     """
 
     org_id: str
@@ -100,6 +99,7 @@ class RunRow:
     failure_type: str | None = None
     injections: int = 0
     tokens: int | None = None
+    cost_usd: float | None = None
     takes_notes: bool = False
     summary: Body | None = None
     body: Body = field(default_factory=dict)
@@ -120,6 +120,7 @@ class StepRow:
     skipped: str = ""
     model: str | None = None
     tokens: int | None = None
+    cost_usd: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     fired: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()

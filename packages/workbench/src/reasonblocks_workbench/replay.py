@@ -97,6 +97,8 @@ class ReplayedRun:
     tool_roles: Mapping[str, str] = field(default_factory=dict)
     judged_by: str = "shipped"
     stopped_at: int | None = None
+    costs: tuple[float | None, ...] = ()
+    """The price of each call in US dollars, with a budget of it; None if it is unknown."""
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -138,6 +140,7 @@ def replay(rb: SessionFactory, run: RecordedRun, *, advise: bool = False) -> Rep
             decisions.append(session.final_decision or _undecided(decision))
             stands.append(_stand(session))
         judged_by = session.step_log[0].judged_by
+        costs = tuple([entry.cost_usd for entry in session.step_log])
     return ReplayedRun(
         run=run,
         start=start,
@@ -145,6 +148,7 @@ def replay(rb: SessionFactory, run: RecordedRun, *, advise: bool = False) -> Rep
         stands=tuple(stands),
         judged_by=judged_by,
         stopped_at=stopped_at,
+        costs=costs,
     )
 
 

@@ -50,12 +50,16 @@ PENDING_BYTES = 1_200
 """The limit of each text of a stored answer."""
 
 
-def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) -> TraceState:
-    """Return the state after a call: tokens counted and, unless the call was auxiliary, its answer stored."""
+def with_outcome(
+    state: TraceState, outcome: StepOutcome, *, auxiliary: bool, cost_usd: float | None = 0.0
+) -> TraceState:
+    """Return the state after a call: tokens and cost counted and, unless it was auxiliary, its answer stored."""
     tokens = outcome.usage.total
     total = min(state.total_tokens + (tokens or 0), MAX_INT)
+    spent = None if state.cost_usd is None or cost_usd is None else state.cost_usd + cost_usd
+    state = replace(state, total_tokens=total, cost_usd=spent)
     if auxiliary:
-        return replace(state, total_tokens=total)
+        return state
     answer = Pending(
         text=cut_with_hash(outcome.text or "", PENDING_BYTES),
         reasoning=cut_with_hash(outcome.reasoning or "", PENDING_BYTES) if not (outcome.text or "").strip() else "",
@@ -64,7 +68,7 @@ def with_outcome(state: TraceState, outcome: StepOutcome, *, auxiliary: bool) ->
     failed = outcome.error is not None
     told = state.notes_told if failed or state.last is None else _with_told(state.notes_told, state.last.note_ids)
     pending = None if failed else answer
-    return replace(state, total_tokens=total, call_tokens=tokens, pending=pending, notes_told=told)
+    return replace(state, call_tokens=tokens, pending=pending, notes_told=told)
 
 
 def _with_told(told: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:

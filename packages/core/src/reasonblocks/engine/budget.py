@@ -1,9 +1,9 @@
 """Tells the agent what is left of its budget, and ends the run when that is used up.
 
 A limit ends the run exactly, so that what the agent was told is true. Calls are the steps of the run: the retries of
-one call are one, and auxiliary calls are none. Tokens are those that the framework has reported, and the session counts
-the seconds. The budget "auto" has the calls that the framework's own limits leave at most, and the framework ends the
-run.
+one call are one, and auxiliary calls are none. Tokens are those that the framework has reported; the session counts
+their price and the seconds. The budget "auto" has the calls that the framework's own limits leave at most, and the
+framework ends the run.
 """
 
 from __future__ import annotations
@@ -120,13 +120,16 @@ def _is_near(nearest: _Left, budget: Budget, told: float, *, is_new: bool) -> bo
 
 
 def _limits(state: TraceState, budget: Budget, calls_left: int | None) -> list[_Left]:
-    """Return the limits of which is known what is left. Tokens that a framework does not report are not."""
+    """Return the limits of which is known what is left. Tokens that are not reported are not, nor their price."""
     found = []
     if (calls := _calls_left(state, budget, calls_left)) is not None:
         limit = calls + state.steps_begun
         found.append(_Left(unit="calls", left=calls, limit=limit, of_framework=budget == AUTO))
     if budget.tokens is not None and state.total_tokens:
         found.append(_Left(unit="tokens", left=budget.tokens - state.total_tokens, limit=budget.tokens))
+    if budget.cost_usd is not None and state.cost_usd:
+        left = budget.cost_usd - state.cost_usd
+        found.append(_Left(unit="US dollars", left=left, limit=budget.cost_usd))
     if budget.seconds is not None:
         found.append(_Left(unit="seconds", left=budget.seconds - state.seconds, limit=budget.seconds))
     return found
@@ -152,5 +155,5 @@ def _extended(state: TraceState, budget: Budget) -> tuple[TraceState, str]:
 
 def _calls_line(left: int, budget: Budget) -> str:
     """Return the calls that are left; by a framework's limit, or beside another one, the run may end before them."""
-    at_most = budget == AUTO or (budget.tokens, budget.seconds) != (None, None)
+    at_most = budget == AUTO or (budget.tokens, budget.cost_usd, budget.seconds) != (None, None, None)
     return f"{'At most ' if at_most else ''}{left:,} calls are left, this one included."

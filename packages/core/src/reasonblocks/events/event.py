@@ -293,6 +293,8 @@ def _metadata(entry: StepLogEntry) -> dict[str, JSON]:
         "tool_calls": list(entry.tool_calls) or None,
         "attempts": entry.attempts or None,
         "cache_write_tokens": entry.cache_write_tokens,
+        "cost_usd": entry.cost_usd,
+        "run_cost_usd": entry.run_cost_usd,
         "cache_tokens_at_risk": entry.cache_tokens_at_risk or None,
         "finding_kind": entry.finding_kind,
         "note_ids": list(entry.note_ids) if entry.note_ids and entry.error is None else None,

@@ -11,6 +11,7 @@ from typing import TypeVar, get_args
 
 from ..engine.fsm import HISTORY_LIMIT, MAX_HISTORY_LIMIT, DifficultyFSM, Thresholds
 from ..exceptions import ConfigError
+from ..session.prices import load_prices
 from ..types import Budget, Escalate, Transition
 from ..types.steering import AUTO, Condition, SecondLook
 from ..util.json import MAX_INT, is_number
@@ -174,6 +175,8 @@ MOST_TOOLS, TOOL_BYTES = 8, 100
 """The most tools in a budget, and bytes in a tool's name: a sentence about one fits into 200 bytes."""
 MOST_SECONDS = 366 * 24 * 60 * 60
 """The longest time of a budget: a year."""
+MOST_USD = 1_000_000
+"""The highest price of a budget."""
 
 
 def limits(name: str, value: object) -> Budget | None:
@@ -184,13 +187,18 @@ def limits(name: str, value: object) -> Budget | None:
         return AUTO
     if not isinstance(value, Budget):
         raise ConfigError(name, value, 'must be a Budget, such as Budget(calls=40), "auto", or None')
-    if (value.calls, value.tokens, value.seconds) == (None, None, None) and not value.tools:
-        raise ConfigError(name, value, "must have calls, tokens, seconds or tools")
+    if (value.calls, value.tokens, value.cost_usd, value.seconds) == (None,) * 4 and not value.tools:
+        raise ConfigError(name, value, "must have calls, tokens, cost_usd, seconds or tools")
     for field in ("calls", "tokens"):
         if (limit := getattr(value, field)) is not None:
             _whole(f"{name}.{field}", limit, 1, MAX_INT)
     if value.seconds is not None and not (is_number(value.seconds) and 0 < value.seconds <= MOST_SECONDS):
         raise ConfigError(f"{name}.seconds", value.seconds, f"must be a number above 0, at most {MOST_SECONDS:,}")
+    if value.cost_usd is not None:
+        if not (is_number(value.cost_usd) and 0 < value.cost_usd <= MOST_USD):
+            rule = f"must be a number above 0, at most {MOST_USD:,} (US dollars)"
+            raise ConfigError(f"{name}.cost_usd", value.cost_usd, rule)
+        load_prices()
     tools = dict(mapping(f"{name}.tools", value.tools))
     if len(tools) > MOST_TOOLS or not all(map(_is_tool, tools)):
         rule = f"must have the names of at most {MOST_TOOLS} tools, of 1 to {TOOL_BYTES} bytes"

@@ -98,11 +98,11 @@ class StepLog:
             self._entries.pop()
             self._open_decision = self._open_step = None
 
-    def fill(self, step: int, outcome: StepOutcome, overhead_ms: float) -> None:
-        """Record a call's outcome. If there are several, the last one is kept; attempts and tokens add up."""
+    def fill(self, step: int, outcome: StepOutcome, overhead_ms: float, cost_usd: float | None = None) -> None:
+        """Record a call's outcome. If there are several, the last one is kept; attempts, tokens and cost add up."""
         at = self._at(step)
         if at is not None:
-            self._entries[at] = _filled(self._entries[at], outcome, overhead_ms)
+            self._entries[at] = _filled(self._entries[at], outcome, overhead_ms, cost_usd)
 
     def route_failed(self, state: str) -> None:
         """Record that the open call goes to the agent's own model."""
@@ -168,7 +168,7 @@ def entry_of_decision(decision: StepDecision, timestamp: float, overhead_ms: flo
     )
 
 
-def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> StepLogEntry:
+def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float, cost_usd: float | None) -> StepLogEntry:
     usage = outcome.usage
     return replace(
         entry,
@@ -179,6 +179,7 @@ def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> St
         output_tokens=_added(entry.output_tokens, usage.output),
         cache_read_tokens=_added(entry.cache_read_tokens, usage.cache_read),
         cache_write_tokens=_added(entry.cache_write_tokens, usage.cache_write),
+        cost_usd=cost_usd if not entry.attempts else _added_cost(entry.cost_usd, cost_usd),
         latency_ms=outcome.latency_ms,
         overhead_ms=entry.overhead_ms + overhead_ms,
         attempts=entry.attempts + outcome.attempts,
@@ -188,6 +189,10 @@ def _filled(entry: StepLogEntry, outcome: StepOutcome, overhead_ms: float) -> St
 
 def _added(tokens: int | None, more: int | None) -> int | None:
     return more if tokens is None else tokens if more is None else tokens + more
+
+
+def _added_cost(cost: float | None, more: float | None) -> float | None:
+    return None if cost is None or more is None else cost + more
 
 
 def in_doubt(doubts: Sequence[Doubt]) -> str:

@@ -57,6 +57,7 @@ from .drive import SteeringFlow, adrive, drive, ms_since
 from .guard import Faults, not_built
 from .log import StepLog, in_doubt
 from .patience import REPLAYED
+from .prices import UnknownPrice, cost_of
 from .runs import OpenRuns, RunView, TraceStateManager, read_only
 from .telemetry import RunEvents, Telemetry
 
@@ -160,12 +161,15 @@ class SteeringSession:
         with self._faults.guard("ending a step"):
             if newest := _is_newest(decision, self._state):
                 self._log.ensure(decision)
-            self._log.fill(decision.step, outcome, ms_since(started))
+            cost_usd = self._cost(outcome) if self._is_priced else None
+            self._log.fill(decision.step, outcome, ms_since(started), cost_usd)
             counts = "over_budget" in (self._settings.stop_when, self._settings.interrupt_when)
             if counts and outcome.usage.total is None and outcome.error is None:
                 self._faults.say("tokens", "a call reported no tokens, so over_budget does not count it")
             if newest:
-                self._state = with_outcome(self._state, outcome, auxiliary=decision.skipped_reason == "auxiliary")
+                auxiliary = decision.skipped_reason == "auxiliary"
+                spent = cost_usd if self._is_priced else 0.0
+                self._state = with_outcome(self._state, outcome, auxiliary=auxiliary, cost_usd=spent)
 
     def finish(self, outcome: str = "success", *, completed: Step | None = None) -> None:
         """End the run once: the last completed step is judged (`final`), never injected. A failure replaces success.
@@ -423,6 +427,18 @@ class SteeringSession:
             now = self._state.seconds + self._clock.passed() if seconds is None else seconds
             self._state = replace(self._state, seconds=now)
 
+    @property
+    def _is_priced(self) -> bool:
+        return self._settings.budget is not None and self._settings.budget.cost_usd is not None
+
+    def _cost(self, outcome: StepOutcome) -> float | None:
+        """Return the price of a call in US dollars, None if it is unknown."""
+        try:
+            return cost_of(outcome)
+        except UnknownPrice as exc:
+            self._faults.say("cost", f"{exc}, so budget.cost_usd does not limit this run")
+            return None
+
     def _learn_patience(self, ends: float) -> SteeringFlow[None]:
         """Take the patience of the run's agent before its first call, unless the caller has given one."""
         learned, settings = self._backends.learned, self._settings
@@ -537,7 +553,9 @@ class SteeringSession:
         self._record_final(decision, took, self._log.completed(step.before, completed))
 
     def _record_final(self, decision: StepDecision, overhead_ms: float, done: Step) -> None:
-        self.final_decision, self.final = decision, self._log.entry(decision, overhead_ms)
+        run_cost = self._state.cost_usd if self._is_priced else None
+        self.final_decision = decision
+        self.final = replace(self._log.entry(decision, overhead_ms), run_cost_usd=run_cost)
         self._events.step(self.final, done, decision.scores)
 
     def _end(self, outcome: str) -> None:

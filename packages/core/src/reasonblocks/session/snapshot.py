@@ -79,6 +79,8 @@ def _check_numbers(state: TraceState) -> None:
     for name in ("calls", "auxiliary_calls", "faults", "total_tokens", "seconds"):
         if getattr(state, name) < 0:
             raise SnapshotError(name, getattr(state, name), "must be at least 0")
+    if state.cost_usd is not None and state.cost_usd < 0:
+        raise SnapshotError("cost_usd", state.cost_usd, "must be at least 0, or null")
     if state.steps_begun < 0:
         raise SnapshotError("auxiliary_calls", state.auxiliary_calls, f"must be at most the {state.calls} calls")
     if state.token_budget is not None and state.token_budget < 1:

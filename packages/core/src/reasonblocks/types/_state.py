@@ -95,6 +95,8 @@ class TraceState:
     """The calls by which its budget was extended."""
     seconds: float = 0.0
     """The time that the run took up to its newest call or answer; only counted for a budget of seconds."""
+    cost_usd: float | None = 0.0
+    """The price of its calls; only counted for a budget of it. None once the price of a call is unknown."""
     tool_uses: Mapping[str, int] = field(default_factory=dict)
     """The calls of tools that its budget limits."""
     tools_told: Mapping[str, float] = field(default_factory=dict)
@@ -185,6 +187,8 @@ class StepLogEntry:
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    cost_usd: float | None = None
+    """The price of the call in US dollars, in a run with a budget of it; None if it is unknown."""
     latency_ms: float | None = None
     overhead_ms: float = 0.0
     advisor_ms: float | None = None
@@ -195,6 +199,8 @@ class StepLogEntry:
     attempts: int = 0
     error: str | None = None
     # only in the final entry
+    run_cost_usd: float | None = None
+    """The price of all calls in US dollars, in a run with a budget of it; None if that of a call is unknown."""
     stop: str | None = None
     """The reason for which `stop_when` ended the run."""
     doubts: tuple[Doubt, ...] = ()

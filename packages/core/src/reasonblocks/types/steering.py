@@ -222,8 +222,9 @@ class Budget:
     """The limits at which a run ends, and when its agent is told what is left of them.
 
     `calls` are model calls that are steps: the retries of one call are one, and auxiliary calls are none. `tokens` are
-    input plus output, as the framework reports them. `seconds` are those since the run's first call, without the time
-    in which it is paused; a call that has begun is not cut off. `tools` are calls of single tools, by name: they end no
+    input plus output, as the framework reports them. `cost_usd` is their price in US dollars, by the list prices of the
+    package genai-prices. `seconds` are those since the run's first call, without the time in which it is paused; a call
+    that has begun is not cut off. `tools` are calls of single tools, by name: they end no
     run, and where the framework can, further calls are refused. `tell_at` has the shares that are left when the agent
     is told; with `every_call`, it is told at each call. From `land_at` calls before the end on, it is told once to
     deliver, and before the last call to answer. `extend` grants so many calls more, once, if none of the last 8 steps
@@ -232,6 +233,7 @@ class Budget:
 
     calls: int | None = None
     tokens: int | None = None
+    cost_usd: float | None = None
     seconds: float | None = None
     tools: Mapping[str, int] | None = None
     tell_at: tuple[float, ...] = (0.5, 0.25, 0.1)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
+        "cost": ("genai-prices>=0.0.60",),
         "http": ("httpx[http2]>=0.27",),
         "memory": ("detect-secrets>=1.5",),
         "openai-embed": ("httpx>=0.27",),

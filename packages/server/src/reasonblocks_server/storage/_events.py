@@ -97,6 +97,7 @@ def step_columns(event: StepEvent, body: str) -> Columns:
         "skipped": name_of(entry.skipped_reason or ""),
         "model": name_in(event.step_model),
         "tokens": event.tokens,
+        "cost_usd": entry.cost_usd,
         "scores": _scores(event.scores),
         "fired": _names(event.monitors_fired),
         "sources": _sources(event.injection_sources, event.intervention_texts, event.injections),

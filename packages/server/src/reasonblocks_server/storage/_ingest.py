@@ -186,6 +186,8 @@ class _Run:
                 row["steps"] += 1
                 if step["tokens"] is not None:
                     row["tokens"] = _clean.sum_of((row["tokens"] or 0, step["tokens"]))
+                if step["cost_usd"] is not None:
+                    row["cost_usd"] = (row["cost_usd"] or 0) + step["cost_usd"]
             if step["step_index"] >= row["last_step"]:  # the same if it is replaced
                 row |= {"last_step": step["step_index"], "state": step["fsm_state"] or None}
             if step["failure_type"] and step["step_index"] > row["failure_step"]:

@@ -65,6 +65,7 @@ def _line(row: RunRow, summary: Body, word: str) -> RunLine:
         failures=tuple(summary["failures"]),
         steps=summary["steps"] if row.steps < MOST_NARROW else row.steps,
         tokens=row.tokens,
+        cost_usd=row.cost_usd,
         seconds=max(0.0, ended - row.started),
         started=row.started,
         peak=summary["peak"],

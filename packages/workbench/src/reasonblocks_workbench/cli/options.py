@@ -150,7 +150,10 @@ def _yes(text: str) -> bool:
 
 
 RECORDS: Mapping[str, tuple[type[Any], Mapping[str, Read]]] = {
-    "budget": (Budget, {"seconds": number, "tools": _counts, "tell_at": _shares, "every_call": _yes}),
+    "budget": (
+        Budget,
+        {"cost_usd": number, "seconds": number, "tools": _counts, "tell_at": _shares, "every_call": _yes},
+    ),
     "escalate": (Escalate, {"model": str, "effort": str}),
 }
 """The settings that are records, and the readers of their fields that are no whole numbers."""

@@ -282,9 +282,9 @@ def environment(*folders: Path) -> Environment:
     )
     found.filters["plain"] = text.plain
     found.globals |= {
-        "letters": LETTERS, "marks": MARKS, "missing": text.MISSING, "most_calls": view.MOST_CALLS,
-        "plain": text.plain, "preview": text.preview, "sentence": text.sentence, "parts": text.parts,
-        "clipped": text.clip_text, "number": text.number, "count": text.count, "counted": count_noun,
+        "letters": LETTERS, "marks": MARKS, "missing": text.MISSING, "most_calls": view.MOST_CALLS, "plain": text.plain,
+        "preview": text.preview, "sentence": text.sentence, "parts": text.parts, "clipped": text.clip_text,
+        "number": text.number, "count": text.count, "dollars": text.dollars, "counted": count_noun,
         "milliseconds": text.milliseconds, "duration": text.duration, "call_preview": text.call_preview,
         "arguments": view.arguments, "facts_of": view.facts_of, "gate_word": view.gate_word, "kinds_of": kinds_of,
         "name_of": name_of, "outcome_word": view.outcome_word, "told_words": view.TOLD_WORDS, "heading": view.heading,

@@ -35,6 +35,7 @@ class RunLine:
     failures: tuple[str, ...]
     steps: int
     tokens: int | None
+    cost_usd: float | None
     seconds: float | None
     started: float | None
     peak: float | None
@@ -74,6 +75,7 @@ def run_line(page: RunPage, href: str) -> RunLine:
         failures=tuple(text.plain(name)[:60] for name in page.failure_types),
         steps=page.steps,
         tokens=page.tokens,
+        cost_usd=page.cost_usd,
         seconds=page.seconds,
         started=page.started,
         peak=round(max(known), 3) if known else None,

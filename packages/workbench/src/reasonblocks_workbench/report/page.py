@@ -249,6 +249,11 @@ class RunPage:
         return sum(known) if known else None
 
     @cached_property
+    def cost_usd(self) -> float | None:
+        known = [cost for row in self.calls if (cost := row.entry.cost_usd) is not None]
+        return sum(known) if known else None
+
+    @cached_property
     def seconds(self) -> float | None:
         """The duration, up to the last event of a run that has not finished."""
         times = [time for time in (self.finished, *(row.at for row in self.rows)) if time is not None]

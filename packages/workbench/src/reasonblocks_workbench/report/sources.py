@@ -96,6 +96,7 @@ def _row_of_decision(
         input_tokens=usage.input,
         output_tokens=usage.output,
         cache_read_tokens=usage.cache_read,
+        cost_usd=replayed.costs[number] if number < len(replayed.costs) else None,
     )
     return Row(
         entry=entry,

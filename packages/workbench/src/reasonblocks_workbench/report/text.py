@@ -134,6 +134,13 @@ def count(value: int | None) -> str:
     return MISSING if value is None else f"{value:,}"
 
 
+def dollars(value: float | None) -> str:
+    """Return an amount as `$12.50`, or below one dollar as `$0.0125`."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
 def milliseconds(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return MISSING

@@ -286,6 +286,7 @@ def facts_of(row: Row) -> Iterator[Fact]:
         ("effort withheld", entry.withheld_effort),
         ("advisor", "" if entry.advisor_ms is None else _advisor(entry)),
         ("tokens", ", ".join(f"{text.count(number)} {name}" for number, name in tokens if number is not None)),
+        ("cost", "" if entry.cost_usd is None else text.dollars(entry.cost_usd)),
         ("model latency", "" if entry.latency_ms is None else f"{text.milliseconds(entry.latency_ms)} ms"),
         ("steering time", f"{text.milliseconds(entry.overhead_ms)} ms" if entry.overhead_ms else ""),
         ("error of the call", entry.error),
