@@ -29,6 +29,11 @@ def check(said: str, *, failed: bool = False) -> Step:
     return acted("bash", {"command": "pytest -q"}, said, is_error=failed, thought="I run the tests.")
 
 
+def program(name: str, *, broken: bool = False) -> Step:
+    said = f"Traceback (most recent call last):\nKeyError: {name}" if broken else "fine"
+    return acted("bash", {"command": f"python {name}.py"}, said, is_error=broken, thought="I run it.")
+
+
 READ = acted("read_file", {"path": "a.py"}, "x = 1", thought="I read it.")
 
 
@@ -50,7 +55,7 @@ def test_the_facts_come_in_their_order() -> None:
     )
     assert lines_of(*steps, wanted="unchecked") == [
         'The task: "Mend it."',
-        'Calls that may have changed something since the newest check: edit_file(path="b.py").',
+        'These calls may have changed something since the newest check: edit_file(path="b.py").',
         "Files were changed since the newest check, and no check was seen after that. "
         'That check was bash(command="pytest -q"); its result says "2 failed, 1 passed in 0.1s".',
         RUN_IT,
@@ -61,7 +66,7 @@ def test_the_facts_come_in_their_order() -> None:
 def test_a_claim_without_a_check_is_told_that_none_was_seen() -> None:
     claims = Step(thought="I ran the tests: 14 passed.")
     found = lines_of(edit("a.py"), claims, wanted="doubt")
-    assert found[1] == 'Calls that may have changed something: edit_file(path="a.py").'
+    assert found[1] == 'These calls may have changed something: edit_file(path="a.py").'
     assert found[2:] == [
         "The answer says that a check was run, but no call of this run was recognised as a test, build, type or lint"
         " check.",
@@ -91,6 +96,33 @@ def test_a_run_that_only_looked_is_told_its_task_alone() -> None:
 )
 def test_the_start_of_the_task_is_repeated_in_one_line(task: str, shown: str) -> None:
     assert lines_of(READ, DONE, task=task)[0] == f"The task: {shown}"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["pip install numpy", "sudo apt-get -y install git", "cd /src && python3 -m pip install -e .", "git add -A",
+     "rm -rf build", "git stash list", 'python -c "\nprint(3 > 2)\n"'],
+)  # fmt: skip
+def test_what_changes_nothing_of_the_work_is_not_named(command: str) -> None:
+    assert "may have changed" not in "\n".join(lines_of(acted("bash", {"command": command}, "ok"), DONE))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["find . -name '*.log' -delete", "find . -type f -exec sed -i s/a/b/ {} ;", "ls | xargs -0 -I{} shred -u {}",
+     "gpg -o a.gpg -c a.tar", "git stash pop", "python -c \"open('a.txt', 'w').write('x')\""],
+)  # fmt: skip
+def test_what_may_change_something_is_named(command: str) -> None:
+    assert "may have changed something: bash(" in "\n".join(lines_of(acted("bash", {"command": command}, "ok"), DONE))
+
+
+def test_an_edit_without_a_result_may_have_changed_something() -> None:
+    cut = Step(thought="I change it.", tool_calls=edit("a.py").tool_calls)
+    assert "These calls may have changed" in "\n".join(lines_of(cut, DONE))
+
+
+def test_a_line_that_any_script_prints_is_not_quoted() -> None:
+    assert "its result" not in "\n".join(lines_of(edit("a.py"), check("All tests passed!"), DONE))
 
 
 @pytest.mark.parametrize(
@@ -166,6 +198,8 @@ _STEPS = st.one_of(
     st.builds(lambda count: ("red", f"{count} failed"), st.integers(1, 9)),
     st.builds(lambda count: ("green", f"{count} passed"), st.integers(1, 9)),
     st.just(("read", "")),
+    st.builds(lambda name: ("ran", name), _NAMES),
+    st.builds(lambda name: ("broke", name), _NAMES),
 )
 
 
@@ -174,11 +208,14 @@ def _stated(script: Sequence[tuple[str, str]]) -> list[str]:
     checks = [at for at, (kind, _) in enumerate(script) if kind in ("red", "green")]
     since = script[checks[-1] + 1 :] if checks else script
     edits = [f'edit_file(path="{name}.py")' for kind, name in since if kind == "edit"]
+    kinds = [kind for kind, _ in since]
+    after = since[max((at for at, kind in enumerate(kinds) if kind == "edit"), default=-1) + 1 :]
+    program = next(((kind, name) for kind, name in reversed(after) if kind in ("ran", "broke")), None)
     lines = ['The task: "Mend it."']
     if edits:
         more = f"; and {len(edits) - 5} earlier one{'s' if len(edits) > 6 else ''}" if len(edits) > 5 else ""
         when = " since the newest check" if checks else ""
-        lines.append(f"Calls that may have changed something{when}: {'; '.join(edits[-5:])}{more}.")
+        lines.append(f"These calls may have changed something{when}: {'; '.join(edits[-5:])}{more}.")
     ago = len(script) - checks[-1] if checks else 0
     steps = f"{ago} step{'s' if ago > 1 else ''} before this answer"
     red = checks and script[checks[-1]][0] == "red" and not edits
@@ -191,9 +228,15 @@ def _stated(script: Sequence[tuple[str, str]]) -> list[str]:
             lines.append(f"{said} That check {was}")
         else:
             lines.append(f"The newest check, {steps}, {was}")
-    elif edits:
-        lines.append("No test, build, type or lint check was seen in this run.")
-    if edits or red:
+    elif edits and not program:
+        lines.append("No call of this run was recognised as a test, build, type or lint check.")
+    if program is not None and (program[0] == "broke" or (edits and not checks)):
+        then = "After that, " if edits or checks else ""
+        says = f'; its result says "KeyError: {program[1]}"' if program[0] == "broke" else ""
+        lines.append(f'{then}bash(command="python {program[1]}.py") was run{says}.')
+    if program is not None and program[0] == "broke":
+        lines.append("If that is not as it should be, mend it, or say so in your answer.")
+    elif (edits or red) and (checks or not program):
         lines.append(RUN_IT if checks else RUN_ONE)
     return [*lines, AGAIN]
 
@@ -207,6 +250,8 @@ def test_every_look_says_what_happened(script: list[tuple[str, str]]) -> None:
         "red": lambda said: check(said, failed=True),
         "green": check,
         "read": lambda name: READ,
+        "ran": program,
+        "broke": lambda name: program(name, broken=True),
     }
     steps = [made[kind](value) for kind, value in script]
     assert lines_of(*steps, DONE) == _stated(script)

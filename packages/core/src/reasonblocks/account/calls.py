@@ -67,7 +67,7 @@ _PROGRAMS: Mapping[str, str] = {
     for role, programs in {
         CHANGE: "mv cp rm rmdir mkdir touch ln chmod chown chgrp tee dd install patch truncate unzip tar gunzip gzip"
         " zip rsync scp useradd usermod userdel passwd crontab mount"
-        " umount iptables ufw sysctl apply_patch wget",
+        " umount iptables ufw sysctl apply_patch wget shred gpg",
         CHECK: "pytest py.test nosetests nose2 tox nox jest vitest mocha ava rspec phpunit ctest mypy pyright pyre"
         " flake8 eslint pylint tsc shellcheck hadolint markdownlint rubocop golangci-lint black isort prettier"
         " stylelint make cmake ninja mvn mvnw gradle gradlew ant bazel gcc g++ cc clang clang++ javac rustc ghc coqc"
@@ -144,6 +144,7 @@ _TEST_FILE = re.compile(
 _SCRIPT = re.compile(r"/|\.(?:sh|py|rb|pl|js|mjs|ts)$")
 """A program that is a file of the workspace: by its folder or its ending."""
 _PREFIXES = frozenset("sudo env time nohup xargs exec command then do else ! if while stdbuf nice".split())
+_DOES = ("-exec", "-execdir", "-ok")
 _SPLITS = re.compile(r"&&|\|\||[;|&\n(){}]")
 _SENDS = re.compile(
     r"-X\s*(?:POST|PUT|PATCH|DELETE)|--request[ =](?:POST|PUT|PATCH|DELETE)|\s(?:-d|-F|-o|-O|-T)\s|--data|--form"
@@ -179,7 +180,11 @@ _SUBMITS = re.compile(r"\becho\s+['\"]?COMPLETE_TASK_AND_SUBMIT")
 _PATCH = re.compile(r"\*\*\* (?:Begin Patch|Update File|Add File|Delete File)")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"")
 _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
-_STASHES = re.compile(r"\bgit\s+stash\b")
+_STASHES = re.compile(r"\bgit\s+stash\b(?!\s+(?:list|show)\b)")
+_CODE = re.compile(
+    r"(\b(?:python[\d.]*|node|perl|ruby)[^\n;|&\"']*? -[A-Za-z]*[ce])\s+(\"(?:[^\"\\]|\\.)*\"|'[^']*')", re.DOTALL
+)
+"""A program with its code as an argument."""
 _CD = re.compile(r"\A\s*cd\s+[^\n;&|]+(?:&&|;|\n)")
 _SEVERAL = re.compile(r"&&|;|\n|\|\|")
 _INTERPRETER = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|bash|sh|psql|sqlite3|mysql)\b[^|;&\n]*$")
@@ -320,6 +325,7 @@ def _of_part(words: list[str]) -> str:
         words[at].lower() in _PREFIXES
         or ("=" in words[at][1:] and words[at][:1].isalpha())
         or words[at] in ("-n", "-S", "-u")
+        or (words[at][:1] == "-" and "xargs" in words[:at])
     ):
         at += 1
     if at < len(words) and words[at] == "timeout":
@@ -330,12 +336,18 @@ def _of_part(words: list[str]) -> str:
     name = path.rsplit("/", 1)[-1].lower()
     if name.startswith("python") or name in ("pypy", "pypy3") or (name.startswith("$") and rest[:1] == ["-m"]):
         return _of_python(rest)
+    if name == "git" and rest[:1] == ["stash"] and rest[1:2] in (["list"], ["show"]):
+        return READ
     if known := _SUBCOMMANDS.get(name):
         return _of_subcommand(known, rest)
     if name in ("sed", "perl") and any(
         word.startswith("-") and not word.startswith("--") and "i" in word.lower() for word in rest[:3]
     ):
         return CHANGE
+    if name == "find" and "-delete" in words:
+        return CHANGE
+    if name == "find" and (does := next((at for at, word in enumerate(words) if word in _DOES), 0)):
+        return _of_part(words[does + 1 :]) or SEARCH
     if name == "curl" and _SENDS.search(f" {' '.join(words[at + 1 :])} "):
         return CHANGE
     if name in ("node", "bash", "sh") and rest[:1] in (["--check"], ["--test"], ["-n"]):
@@ -370,10 +382,12 @@ def _of_subcommand(known: Mapping[str, str], rest: list[str]) -> str:
 
 
 def _without_documents(command: str) -> tuple[str, str]:
-    """Return the lines of a script without its here-documents, and the documents that an interpreter runs."""
+    """Return the lines of a script without its here-documents, and the code in it that an interpreter runs."""
+    run = [code[2] for code in _CODE.finditer(command)]
+    command = _CODE.sub(r'\1 ""', command)
     if "<<" not in command:
-        return command, ""
-    lines, run, end, runs = [], [], None, False
+        return command, "\n".join(run)
+    lines, end, runs = list[str](), None, False
     for line in command.split("\n"):
         if end is not None:
             if line.strip(" \t") == end:

@@ -351,7 +351,7 @@ def _is_atom(value: JSON) -> bool:
 def _with_check(call: _Call, now: Account, index: int, *, changed: bool) -> Account:
     """Return the account with the newest check, or with one more change after it."""
     check = now.check
-    changed = changed and not (_RECORDS.match(call.kind.command) or _TIDIES.match(call.kind.command))
+    changed = changed and not only_records(call.kind)
     if call.reading.checked and not call.kind.looks:
         ran = hash_of(run_in(call.kind.command)) if call.kind.shell else call.call
         again = check is not None and check.call == ran and check.line == call.red and (changed or check.since > 0)
@@ -365,11 +365,16 @@ def _due_check(now: Account, index: int) -> str:
     return "check" if check is not None and check.step == index and check.row >= CHECK_LOOP else ""
 
 
+def only_records(kind: Kind) -> bool:
+    """Return True for a command that only writes down what the files are, or takes files away."""
+    return kind.shell and (_RECORDS.match(kind.command) or _TIDIES.match(kind.command)) is not None
+
+
 def edits_files(name: str, given: JSON, kind: Kind) -> bool:
     """Return True for a change of files that a check should follow: not one that records or tidies up."""
-    if kind.shell and (_RECORDS.match(kind.command) or _TIDIES.match(kind.command)):
-        return False
-    return _names_file(given, kind.command) or not (kind.shell or _FILE_VERBS.isdisjoint(parts_of(name)))
+    return not only_records(kind) and (
+        _names_file(given, kind.command) or not (kind.shell or _FILE_VERBS.isdisjoint(parts_of(name)))
+    )
 
 
 def _names_file(given: JSON, command: str) -> bool:

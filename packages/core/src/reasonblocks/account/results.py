@@ -79,7 +79,7 @@ def read_result(result: ToolResult, *, kind: Kind) -> Reading:
     red = totals and not edits
     green = not looks and not red and _has(_GREEN, tail, _GREEN_MARKS)
     failed = result.is_error is True or coded is True or red
-    made = edits and _MADE.search(text[:REFUSAL_HEAD].lower()) is not None
+    made = edits and (_MADE.search(text[:REFUSAL_HEAD].lower()) or _UPDATED.search(tail)) is not None
     if not failed and coded is None and not made:
         failed = _announces_error(text, looks=looks, checks=kind.checks) or (
             kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
@@ -252,6 +252,8 @@ _MADE = re.compile(
     r"|applied|saved|modified)\b"
 )
 """An editor's report that a change was made, whatever else it shows."""
+_UPDATED = re.compile(r"^File updated\. ", re.MULTILINE)
+"""The report of SWE-agent's editor, after the lines of the file."""
 REFUSAL_HEAD = 200
 """Characters at the start of an editor's answer in which it refuses a change."""
 _REFUSED = re.compile(
@@ -325,6 +327,8 @@ _GREEN = re.compile(
     r"|^Success: no issues found|\b0 (?:errors|failures|problems)\b|\b[1-9]\d* examples?, 0 failures",
     re.MULTILINE,
 )
+_BOAST = re.compile(r"\s*All tests passed\b")
+"""A line that scripts print by themselves, whatever they test."""
 _USAGE = re.compile(r"^usage: ", re.MULTILINE | re.IGNORECASE)
 """The program was called in a wrong way, and has checked nothing."""
 _RED_MARKS = (".go:", "FAIL", "fail", "rror", "***", "ERR!", "ERROR")
@@ -343,7 +347,9 @@ def ending_line(reading: Reading) -> str:
     "" if no line says it.
     """
     wanted = _RED if reading.failed else _GREEN
-    totals = [line.strip() for line in reading.text[-TAIL:].split("\n") if wanted.search(line)]
+    totals = [
+        line.strip() for line in reading.text[-TAIL:].split("\n") if wanted.search(line) and not _BOAST.match(line)
+    ]
     return totals[-1] if totals else message_line(reading.text) if reading.failed else ""
 
 

@@ -133,7 +133,7 @@ def assess(state: TraceState, completed: Step | None, settings: Settings) -> Flo
     step, index = _checked(completed_step(state, completed)), state.steps_begun - 1
     account = observe(step, state.account, index, settings.tool_roles)
     followed = settings.second_look is not None and account is not state.account  # not the same turn again
-    work = follow(state.work, step, account.did, settings.tool_roles) if followed else state.work
+    work = follow(state.work, step, settings.tool_roles) if followed else state.work
     told = state.injected[-1].step if state.injected and settings.mode == "steer" else None
     patience = after_step(state.patience, index, told, dead=account.did.dead)
     difficulty, parts, score_memory = yield from _score(state, step, account, settings)

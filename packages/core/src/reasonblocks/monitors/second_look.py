@@ -1,18 +1,21 @@
 """Follows what a run changes and checks, and says so when its end gets a second look (BEHAVIOUR section 9).
 
-The text has facts only: the task, the changes since the newest check, that check and how it ended.
+The text has facts only: the task, the changes since the newest check, that check and how it ended, and a program that
+was run after them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..account.calls import NOTE, kind_of
-from ..account.observe import calls_with_results, edits_files
+from ..account.calls import NOTE, RUN, kind_of
+from ..account.message import message_line
+from ..account.observe import calls_with_results, only_records
 from ..account.results import ending_line, read_result
 from ..types import Account, Doubt, Step, ToolCall, ToolResult
-from ..types.account import Did, Work
+from ..types.account import Work
 from ..types.steering import SecondLook
 from .claims import steps_ago
 from .excerpts import call_line, literal, one_line, quoted
@@ -22,30 +25,42 @@ CHANGES = 5
 """The number of changes that a text names: the newest ones."""
 TASK = 300
 """Characters of the task that a text repeats."""
+_INSTALLS = re.compile(
+    r"(?:\s*(?:cd\s[^&;\n]{1,200}(?:&&|;)|sudo|-E|-H|python[\d.]* -m|uv)\s*)*"
+    r"(?:pip|pipx|conda|mamba|poetry|pdm|apt|apt-get|apk|dnf|yum|brew|npm|pnpm|yarn|gem)[\d.]*\s+"
+    r"(?:-\S+\s+)*(?:install|i|add|update|upgrade|sync|ci)\b"
+)
+"""Commands that begin with an installation of packages: they change where the work runs, and not the work."""
 AGAIN = "If everything holds, give your answer again."
 
 
-def follow(work: Work, step: Step, did: Did, tool_roles: Mapping[str, str]) -> Work:
-    """Return the facts after a completed step, whose account is `did`."""
-    if not (did.changed or did.checked):
-        return work
+def follow(work: Work, step: Step, tool_roles: Mapping[str, str]) -> Work:
+    """Return the facts after a completed step."""
     for call, result in calls_with_results(step):
-        if result is not None:
-            work = _after_call(work, call, result, tool_roles)
+        work = _after_call(work, call, result, tool_roles)
     return work
 
 
-def _after_call(work: Work, call: ToolCall, result: ToolResult, tool_roles: Mapping[str, str]) -> Work:
+def _after_call(work: Work, call: ToolCall, result: ToolResult | None, tool_roles: Mapping[str, str]) -> Work:
     kind = kind_of(call, tool_roles)
     if NOTE in kind.roles:
         return work
-    reading = read_result(result, kind=kind)
-    made = kind.changes and not (reading.failed and kind.is_single)
-    if made and (not kind.shell or edits_files(call.name, call.arguments, kind)):
-        work = replace(work, changes=(*work.changes, call_line([call]))[-CHANGES:], changed=work.changed + 1)
-    if reading.checked and not kind.looks:
-        line = ending_line(reading) if trust_of(call, tool_roles) == "full" else ""
-        work = Work(check=call_line([call]), ended=quoted(line) if line else "")
+    reading = None if result is None else read_result(result, kind=kind)
+    refused = reading is not None and reading.failed and kind.is_single
+    if kind.changes and not (refused or only_records(kind) or _INSTALLS.match(kind.command)):
+        changes = (*work.changes, call_line([call]))[-CHANGES:]
+        work = replace(work, changes=changes, changed=work.changed + 1, ran="", broke="")
+    if reading is None or kind.looks:
+        return work
+    is_ours = trust_of(call, tool_roles) == "full"
+    if reading.checked:
+        line = ending_line(reading) if is_ours else ""
+        return Work(check=call_line([call]), ended=quoted(line) if line else "")
+    if kind.shell and RUN in kind.roles and not kind.changes:
+        line = message_line(reading.text) if reading.failed and is_ours else ""
+        return replace(
+            work, ran="" if reading.failed and not line else call_line([call]), broke=quoted(line) if line else ""
+        )
     return work
 
 
@@ -58,11 +73,7 @@ def is_due(doubt: Doubt, wanted: SecondLook | None) -> bool:
 
 def text_of_look(task: str, work: Work, doubt: Doubt | None, account: Account, step: int) -> str:
     """Return the facts about a run that would end with this step, and what to do about them."""
-    lines = [_task(task), _changes(work), _check(work, doubt, account, step)]
-    if doubt is not None or account.edits:
-        lines.append(
-            "Run it, or say why it cannot be run." if work.check else "Run a check, or say why none can be run."
-        )
+    lines = [_task(task), _changes(work), _check(work, doubt, account, step), _run(work), _advice(work, doubt, account)]
     return "\n".join([line for line in [*lines, AGAIN] if line])
 
 
@@ -77,15 +88,33 @@ def _changes(work: Work) -> str:
     since = " since the newest check" * bool(work.check)
     before = work.changed - len(work.changes)
     more = f"; and {before} earlier one{'s' * (before > 1)}" * bool(before)
-    return f"Calls that may have changed something{since}: {'; '.join(work.changes)}{more}."
+    return f"These calls may have changed something{since}: {'; '.join(work.changes)}{more}."
 
 
 def _check(work: Work, doubt: Doubt | None, account: Account, step: int) -> str:
     if not work.check or account.check is None:
-        none = "No test, build, type or lint check was seen in this run."
-        return doubt.text if doubt is not None else none * (account.edits > 0 and not account.tested)
+        none = "No call of this run was recognised as a test, build, type or lint check."
+        return doubt.text if doubt is not None else none * (account.edits > 0 and not account.tested and not work.ran)
     says = f"; its result says {work.ended}" if work.ended else ""
     if doubt is not None:
         return f"{doubt.text} That check was {work.check}{says}."
     ago = steps_ago(step - account.check.step, "before this answer")
     return f"The newest check, {ago}, was {work.check}{says}."
+
+
+def _run(work: Work) -> str:
+    """Return what is known of a program that was run after the newest check and change."""
+    if not work.broke and (work.check or not work.changed):
+        return ""
+    says = f"; its result says {work.broke}" if work.broke else ""
+    return f"{'After that, ' if work.check or work.changed else ''}{work.ran} was run{says}." if work.ran else ""
+
+
+def _advice(work: Work, doubt: Doubt | None, account: Account) -> str:
+    if work.broke:
+        return "If that is not as it should be, mend it, or say so in your answer."
+    if doubt is None and not account.edits:
+        return ""
+    if work.check:
+        return "Run it, or say why it cannot be run."
+    return "" if work.ran else "Run a check, or say why none can be run."

@@ -53,16 +53,19 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The facts of a second look, as short texts: the newest check, and the changes since then.
+    """The facts of a second look, as short texts: the newest check, the changes since, and a program run after both.
 
     `changes` has the newest calls as the agent wrote them, `changed` the number of all, `check` the call that checked,
-    and `ended` the line of its result that says how it ended, "" if there is none or it may not be quoted.
+    and `ended` the line of its result that says how it ended, "" if there is none or it may not be quoted. `ran` is the
+    newest call that ran a program after both, and `broke` the line that says why it failed.
     """
 
     changes: tuple[str, ...] = ()
     changed: int = 0
     check: str = ""
     ended: str = ""
+    ran: str = ""
+    broke: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
