@@ -83,7 +83,7 @@ def editable(*packages: str) -> tuple[str, ...]:
     return tuple(chain(*(("-e", f"packages/{package}") for package in packages)))
 
 
-CORE = editable("core[cost,http,memory,otel]", "workbench[learn]", "server", "testing[server]")
+CORE = editable("core[http,memory,otel]", "workbench[learn]", "server", "testing[server]")
 """Our packages that tests need: the core, and those that they look at it with. None of them needs a framework."""
 EVERYTHING = (*CORE, *editable(*ADAPTERS, "threads"))
 SHARED = {

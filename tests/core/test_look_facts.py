@@ -228,7 +228,8 @@ def _stated(script: Sequence[tuple[str, str]]) -> list[str]:
             lines.append(f"{said} That check {was}")
         else:
             lines.append(f"The newest check, {steps}, {was}")
-    elif edits and not program:
+    shell = any(kind in ("red", "green", "ran", "broke") for kind, _ in script)
+    if not checks and edits and shell and not program:
         lines.append("No call of this run was recognised as a test, build, type or lint check.")
     if program is not None and (program[0] == "broke" or (edits and not checks)):
         then = "After that, " if edits or checks else ""
@@ -236,8 +237,10 @@ def _stated(script: Sequence[tuple[str, str]]) -> list[str]:
         lines.append(f'{then}bash(command="python {program[1]}.py") was run{says}.')
     if program is not None and program[0] == "broke":
         lines.append("If that is not as it should be, mend it, or say so in your answer.")
-    elif (edits or red) and (checks or not program):
-        lines.append(RUN_IT if checks else RUN_ONE)
+    elif (edits or red) and checks:
+        lines.append(RUN_IT)
+    elif edits and shell and not program:
+        lines.append(RUN_ONE)
     return [*lines, AGAIN]
 
 
@@ -255,3 +258,20 @@ def test_every_look_says_what_happened(script: list[tuple[str, str]]) -> None:
     }
     steps = [made[kind](value) for kind, value in script]
     assert lines_of(*steps, DONE) == _stated(script)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (["1008292230", "4107812777"], 'ids=["1008292230", "4107812777"]'),
+        ([3, "a"], 'ids=[3, "a"]'),
+        ([], "ids=[…]"),
+        (["a"] * 5, "ids=[…]"),
+        (["a" * 90], "ids=[…]"),
+        ([{"id": 1}], "ids=[…]"),
+        ([[1]], "ids=[…]"),
+    ],
+)
+def test_a_short_list_is_shown(given: list[Any], shown: str) -> None:
+    made = acted("exchange_items", {"ids": given}, "ok", thought="I change it.")
+    assert f"exchange_items({shown})" in "\n".join(lines_of(made, DONE))

@@ -16,6 +16,8 @@ SHORTEST = 12
 """Characters of an argument below which no further argument is begun."""
 READ = 400
 """Characters at each end of an argument that are read."""
+FEW = 4
+"""Items of a list that are shown."""
 NAME_LENGTH = 48
 """Characters of a name that a text shows."""
 _UNSAFE = re.compile(r"[^\w-]+")
@@ -78,7 +80,18 @@ def _value(value: JSON, limit: int) -> str:
         return literal(_shortened(value, limit - 2))
     if isinstance(value, (bool, int, float, type(None))):
         return _shortened(repr(value) if not isinstance(value, int) or abs(value) < 10**20 else "a number", limit)
-    return "[…]" if isinstance(value, (list, tuple)) else "{…}"
+    if isinstance(value, (list, tuple)):
+        return _items(value, limit)
+    return "{…}"
+
+
+def _items(values: Sequence[JSON], limit: int) -> str:
+    """Return a list of a few short texts and numbers as it is."""
+    if 0 < len(values) <= FEW and all(isinstance(value, (str, int, float)) for value in values):
+        shown = f"[{', '.join(_value(value, limit) for value in values)}]"
+        if len(shown) <= limit and "…" not in shown:
+            return shown
+    return "[…]"
 
 
 def literal(text: str) -> str:

@@ -26,7 +26,7 @@ CHANGES = 5
 TASK = 300
 """Characters of the task that a text repeats."""
 _INSTALLS = re.compile(
-    r"(?:\s*(?:cd\s[^&;\n]{1,200}(?:&&|;)|sudo|-E|-H|python[\d.]* -m|uv)\s*)*"
+    r"(?:\s*(?:(?:cd|source|\.|export)\s[^&;\n]{1,200}(?:&&|;)|sudo|-E|-H|python[\d.]* -m|uv)\s*)*"
     r"(?:pip|pipx|conda|mamba|poetry|pdm|apt|apt-get|apk|dnf|yum|brew|npm|pnpm|yarn|gem)[\d.]*\s+"
     r"(?:-\S+\s+)*(?:install|i|add|update|upgrade|sync|ci)\b"
 )
@@ -45,6 +45,7 @@ def _after_call(work: Work, call: ToolCall, result: ToolResult | None, tool_role
     kind = kind_of(call, tool_roles)
     if NOTE in kind.roles:
         return work
+    work = replace(work, shell=True) if kind.shell and not work.shell else work
     reading = None if result is None else read_result(result, kind=kind)
     refused = reading is not None and reading.failed and kind.is_single
     if kind.changes and not (refused or only_records(kind) or _INSTALLS.match(kind.command)):
@@ -94,7 +95,7 @@ def _changes(work: Work) -> str:
 def _check(work: Work, doubt: Doubt | None, account: Account, step: int) -> str:
     if not work.check or account.check is None:
         none = "No call of this run was recognised as a test, build, type or lint check."
-        return doubt.text if doubt is not None else none * (account.edits > 0 and not account.tested and not work.ran)
+        return doubt.text if doubt is not None else none * _could_check(work, account)
     says = f"; its result says {work.ended}" if work.ended else ""
     if doubt is not None:
         return f"{doubt.text} That check was {work.check}{says}."
@@ -113,8 +114,12 @@ def _run(work: Work) -> str:
 def _advice(work: Work, doubt: Doubt | None, account: Account) -> str:
     if work.broke:
         return "If that is not as it should be, mend it, or say so in your answer."
-    if doubt is None and not account.edits:
-        return ""
     if work.check:
-        return "Run it, or say why it cannot be run."
-    return "" if work.ran else "Run a check, or say why none can be run."
+        return "Run it, or say why it cannot be run." if doubt is not None or account.edits else ""
+    asks = _could_check(work, account) or (doubt is not None and not work.ran)
+    return "Run a check, or say why none can be run." if asks else ""
+
+
+def _could_check(work: Work, account: Account) -> bool:
+    """Return True for changed files that nothing was run on, in a run that has a shell."""
+    return account.edits > 0 and work.shell and not (account.tested or work.ran)

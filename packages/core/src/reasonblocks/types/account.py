@@ -57,7 +57,8 @@ class Work:
 
     `changes` has the newest calls as the agent wrote them, `changed` the number of all, `check` the call that checked,
     and `ended` the line of its result that says how it ended, "" if there is none or it may not be quoted. `ran` is the
-    newest call that ran a program after both, and `broke` the line that says why it failed.
+    newest call that ran a program after both, and `broke` the line that says why it failed. `shell` is True once a
+    command was run, as long as there is no check.
     """
 
     changes: tuple[str, ...] = ()
@@ -66,6 +67,7 @@ class Work:
     ended: str = ""
     ran: str = ""
     broke: str = ""
+    shell: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
