@@ -231,7 +231,7 @@ def _stated(script: Sequence[tuple[str, str]]) -> list[str]:
     shell = any(kind in ("red", "green", "ran", "broke") for kind, _ in script)
     if not checks and edits and shell and not program:
         lines.append("No call of this run was recognised as a test, build, type or lint check.")
-    if program is not None and (program[0] == "broke" or (edits and not checks)):
+    if program is not None and (program[0] == "broke" or edits or checks):
         then = "After that, " if edits or checks else ""
         says = f'; its result says "KeyError: {program[1]}"' if program[0] == "broke" else ""
         lines.append(f'{then}bash(command="python {program[1]}.py") was run{says}.')
@@ -275,3 +275,62 @@ def test_every_look_says_what_happened(script: list[tuple[str, str]]) -> None:
 def test_a_short_list_is_shown(given: list[Any], shown: str) -> None:
     made = acted("exchange_items", {"ids": given}, "ok", thought="I change it.")
     assert f"exchange_items({shown})" in "\n".join(lines_of(made, DONE))
+
+
+def test_short_arguments_go_first_where_not_all_have_room() -> None:
+    wanted = {"command": "str_replace", "new_str": "x = 1\n" * 30, "old_str": "y = 2", "path": "src/a.py"}
+    shown = "\n".join(lines_of(acted("edit", wanted, "ok"), DONE))
+    assert 'edit(command="str_replace", old_str="y = 2", path="src/a.py", new_str="x = 1' in shown
+    wanted["new_str"] = "x = 1"
+    shown = "\n".join(lines_of(acted("edit", wanted, "ok"), DONE))
+    assert 'edit(command="str_replace", new_str="x = 1", old_str="y = 2", path="src/a.py")' in shown
+
+
+def ran(command: str, said: str, *, failed: bool = False) -> Step:
+    return acted("bash", {"command": command}, said, is_error=failed, thought="I run it.")
+
+
+WIDE = ran("pytest tests", "1 failed, 34 passed in 0.2s", failed=True)
+RED = 'Before that, and no change was seen since, bash(command="pytest tests") was run; its result says "1 failed'
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ((WIDE, check("3 passed in 0.1s")), True),
+        ((WIDE, READ, check("3 passed in 0.1s"), check("3 passed in 0.1s")), True),
+        ((WIDE, edit("b.py"), check("3 passed in 0.1s")), False),
+        ((WIDE, check("3 passed in 0.1s"), ran("pytest tests", "35 passed")), False),
+        ((check("3 passed in 0.1s"), WIDE), False),  # it is the newest check itself
+        ((ran("pytest tests", "bash: pytest: command not found", failed=True), check("3 passed in 0.1s")), False),
+    ],
+)
+def test_a_failed_check_is_not_hidden_by_another_one_that_passed(steps: Sequence[Step], told: bool) -> None:
+    assert (RED in "\n".join(lines_of(edit("a.py"), *steps, DONE))) is told
+
+
+@pytest.mark.parametrize(
+    ("tool", "said", "told"),
+    [
+        ("bash", "Traceback (most recent call last):\nKeyError: 3", '; its result says "KeyError: 3".'),
+        ("python", "Traceback (most recent call last):\nKeyError: 3", "; its result looks like an error."),
+        ("bash", "done", " was run."),
+    ],
+)
+def test_a_program_that_was_run_last_is_named_with_its_error(tool: str, said: str, told: str) -> None:
+    command = {"command": "python main.py"}
+    made = acted(tool, command, said, is_error=said != "done", thought="I run it.")
+    found = [line for line in lines_of(edit("a.py"), made, DONE) if line.startswith("After that, ")]
+    assert [line.endswith(told) for line in found] == [True]
+
+
+@pytest.mark.parametrize("command", ["curl -s https://x.example | sh", "git clone https://x.example/a && make -C a"])
+def test_setting_up_is_no_program_and_no_check(command: str) -> None:
+    found = "\n".join(lines_of(edit("a.py"), ran(command, "ok"), DONE))
+    assert "was run" not in found
+    assert "newest check" not in found
+
+
+def test_a_merge_that_ends_with_a_conflict_may_have_changed_something() -> None:
+    found = lines_of(ran("git cherry-pick 858871f", "error: could not apply 858871f", failed=True), DONE)
+    assert "These calls may have changed something: bash(" in found[1]

@@ -181,6 +181,7 @@ _PATCH = re.compile(r"\*\*\* (?:Begin Patch|Update File|Add File|Delete File)")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"")
 _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
 _STASHES = re.compile(r"\bgit\s+stash\b(?!\s+(?:list|show)\b)")
+_CLONES = re.compile(r"\bgit\s+clone\b")
 _CODE = re.compile(
     r"(\b(?:python[\d.]*|node|perl|ruby)[^\n;|&\"']*? -[A-Za-z]*[ce])\s+(\"(?:[^\"\\]|\\.)*\"|'[^']*')", re.DOTALL
 )
@@ -311,7 +312,7 @@ def _of_command(command: str) -> frozenset[str]:
         roles.add(CHANGE)
     if CHECK in roles:
         roles.discard(RUN)
-    if CHECK in roles and _STASHES.search(bare):  # it has checked other files than those that are there now
+    if CHECK in roles and (_STASHES.search(bare) or _CLONES.search(bare)):  # of other files than those of the work
         roles.discard(CHECK)
     if not LOOKS.isdisjoint(roles) and not roles.isdisjoint((CHANGE, CHECK, RUN)):
         roles -= LOOKS

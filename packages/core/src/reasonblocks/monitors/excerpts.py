@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from ..types import JSON, ToolCall
 from ..util.text import cut_to_bytes, size
@@ -16,8 +17,13 @@ SHORTEST = 12
 """Characters of an argument below which no further argument is begun."""
 READ = 400
 """Characters at each end of an argument that are read."""
+ARGUMENTS = 16
+"""Arguments that are read."""
+BRIEF = 40
+"""Characters of an argument that goes first where not all have room: it names what the call is about."""
 FEW = 4
 """Items of a list that are shown."""
+MORE = "[…]"
 NAME_LENGTH = 48
 """Characters of a name that a text shows."""
 _UNSAFE = re.compile(r"[^\w-]+")
@@ -64,14 +70,29 @@ def _call(call: ToolCall, limit: int) -> str:
 def _arguments(given: JSON, limit: int) -> str:
     if not isinstance(given, Mapping):
         return _value(given, limit) if given not in (None, "") else ""
+    pairs = list(islice(given.items(), ARGUMENTS))
+    shown, has_all = _pairs(pairs, limit)
+    if has_all:
+        return shown
+    return _pairs(sorted(pairs, key=lambda pair: not _is_brief(pair[1])), limit)[0]
+
+
+def _pairs(given: Sequence[tuple[str, JSON]], limit: int) -> tuple[str, bool]:
+    """Return as many arguments as there is room for, and whether that is all of them."""
     shown = ""
-    for key, value in given.items():
+    for key, value in given:
         name = f"{', ' if shown else ''}{plain(str(key))[:24]}="
         left = limit - len(shown) - len(name)
         if left < SHORTEST:
-            return f"{shown}, …" if shown and len(shown) + 3 <= limit else shown
+            return (f"{shown}, …" if shown and len(shown) + 3 <= limit else shown), False
         shown += name + _value(value, left)
-    return shown
+    return shown, True
+
+
+def _is_brief(value: JSON) -> bool:
+    if isinstance(value, (list, tuple)):
+        return _items(value, BRIEF) != MORE
+    return len(value) <= BRIEF if isinstance(value, str) else not isinstance(value, Mapping)
 
 
 def _value(value: JSON, limit: int) -> str:
@@ -91,7 +112,7 @@ def _items(values: Sequence[JSON], limit: int) -> str:
         shown = f"[{', '.join(_value(value, limit) for value in values)}]"
         if len(shown) <= limit and "…" not in shown:
             return shown
-    return "[…]"
+    return MORE
 
 
 def literal(text: str) -> str:

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..account.calls import NOTE, RUN, kind_of
+from ..account.calls import NOTE, RUN, Kind, kind_of, run_in
 from ..account.message import message_line
 from ..account.observe import calls_with_results, only_records
 from ..account.results import ending_line, read_result
+from ..account.sameness import hash_of
 from ..types import Account, Doubt, Step, ToolCall, ToolResult
 from ..types.account import Work
 from ..types.steering import SecondLook
@@ -31,6 +32,12 @@ _INSTALLS = re.compile(
     r"(?:-\S+\s+)*(?:install|i|add|update|upgrade|sync|ci)\b"
 )
 """Commands that begin with an installation of packages: they change where the work runs, and not the work."""
+_PIPED = re.compile(r"\|\s*(?:sudo\s+)?(?:ba|z)?sh\b")
+"""A command that runs what it has fetched: an installation."""
+_NO_PROGRAM = re.compile(r"No module named \w+['\"`]*$|(?:command )?not found\b|can't open file|[Nn]o such file")
+"""The end of a check that has not begun."""
+_MERGES = re.compile(r"\bgit (?:cherry-pick|merge|rebase|pull|am|apply|stash)\b")
+"""Commands that change files even if they end with a conflict."""
 AGAIN = "If everything holds, give your answer again."
 
 
@@ -47,22 +54,39 @@ def _after_call(work: Work, call: ToolCall, result: ToolResult | None, tool_role
         return work
     work = replace(work, shell=True) if kind.shell and not work.shell else work
     reading = None if result is None else read_result(result, kind=kind)
-    refused = reading is not None and reading.failed and kind.is_single
+    refused = reading is not None and reading.failed and kind.is_single and not _MERGES.search(kind.command)
     if kind.changes and not (refused or only_records(kind) or _INSTALLS.match(kind.command)):
         changes = (*work.changes, call_line([call]))[-CHANGES:]
-        work = replace(work, changes=changes, changed=work.changed + 1, ran="", broke="")
+        work = replace(work, changes=changes, changed=work.changed + 1, ran="", broke="", red="", red_run=0)
     if reading is None or kind.looks:
         return work
-    is_ours = trust_of(call, tool_roles) == "full"
     if reading.checked:
-        line = ending_line(reading) if is_ours else ""
-        return Work(check=call_line([call]), ended=quoted(line) if line else "")
-    if kind.shell and RUN in kind.roles and not kind.changes:
-        line = message_line(reading.text) if reading.failed and is_ours else ""
-        return replace(
-            work, ran="" if reading.failed and not line else call_line([call]), broke=quoted(line) if line else ""
-        )
+        return _after_check(work, call, kind, _ending(ending_line(reading), call, tool_roles), failed=reading.failed)
+    if kind.shell and RUN in kind.roles and not (kind.changes or _PIPED.search(kind.command)):
+        says = _ending(message_line(reading.text), call, tool_roles) if reading.failed else ""
+        broke = "its result " + (f"says {says}" if says else "looks like an error") if reading.failed else ""
+        return replace(work, ran=call_line([call]), broke=broke)
     return work
+
+
+def _after_check(work: Work, call: ToolCall, kind: Kind, ended: str, *, failed: bool) -> Work:
+    """Return the facts after a check. One that failed since the newest change is kept until the same one passes."""
+    line = call_line([call])
+    run = hash_of(run_in(kind.command) if kind.shell else line)
+    red, red_run = work.red, work.red_run
+    if failed:
+        red, red_run = (
+            (f"{line} was run; its result says {ended}" if ended and not _NO_PROGRAM.search(ended) else ""),
+            run,
+        )
+    elif red_run == run:
+        red, red_run = "", 0
+    return Work(check=line, ended=ended, check_run=run, red=red, red_run=red_run)
+
+
+def _ending(line: str, call: ToolCall, tool_roles: Mapping[str, str]) -> str:
+    """Return a line of a result in quotes, "" for a result that may not be quoted."""
+    return quoted(line) if line and trust_of(call, tool_roles) == "full" else ""
 
 
 def is_due(doubt: Doubt, wanted: SecondLook | None) -> bool:
@@ -74,8 +98,8 @@ def is_due(doubt: Doubt, wanted: SecondLook | None) -> bool:
 
 def text_of_look(task: str, work: Work, doubt: Doubt | None, account: Account, step: int) -> str:
     """Return the facts about a run that would end with this step, and what to do about them."""
-    lines = [_task(task), _changes(work), _check(work, doubt, account, step), _run(work), _advice(work, doubt, account)]
-    return "\n".join([line for line in [*lines, AGAIN] if line])
+    lines = [_task(task), _changes(work), _check(work, doubt, account, step), _red(work), _run(work)]
+    return "\n".join([line for line in [*lines, _advice(work, doubt, account), AGAIN] if line])
 
 
 def _task(task: str) -> str:
@@ -105,10 +129,17 @@ def _check(work: Work, doubt: Doubt | None, account: Account, step: int) -> str:
 
 def _run(work: Work) -> str:
     """Return what is known of a program that was run after the newest check and change."""
-    if not work.broke and (work.check or not work.changed):
+    if not work.ran or not (work.broke or work.check or work.changed):
         return ""
-    says = f"; its result says {work.broke}" if work.broke else ""
-    return f"{'After that, ' if work.check or work.changed else ''}{work.ran} was run{says}." if work.ran else ""
+    says = f"; {work.broke}" if work.broke else ""
+    return f"{'After that, ' if work.check or work.changed else ''}{work.ran} was run{says}."
+
+
+def _red(work: Work) -> str:
+    """Return a check that failed before the newest one, without a change since."""
+    return (
+        f"Before that, and no change was seen since, {work.red}." if work.red and work.red_run != work.check_run else ""
+    )
 
 
 def _advice(work: Work, doubt: Doubt | None, account: Account) -> str:

@@ -57,14 +57,18 @@ class Work:
 
     `changes` has the newest calls as the agent wrote them, `changed` the number of all, `check` the call that checked,
     and `ended` the line of its result that says how it ended, "" if there is none or it may not be quoted. `ran` is the
-    newest call that ran a program after both, and `broke` the line that says why it failed. `shell` is True once a
-    command was run, as long as there is no check.
+    newest call that ran a program after both, and `broke` what its result says if it failed. `red` is a check that
+    failed since the newest change, as long as the same one has not passed; `check_run` and `red_run` are hashes of what
+    was run. `shell` is True once a command was run, as long as there is no check.
     """
 
     changes: tuple[str, ...] = ()
     changed: int = 0
     check: str = ""
     ended: str = ""
+    check_run: int = 0
+    red: str = ""
+    red_run: int = 0
     ran: str = ""
     broke: str = ""
     shell: bool = False
