@@ -18,6 +18,7 @@ def scrubbed_environment(home: Path) -> Iterator[Path]:
     os.environ.clear()
     os.environ.update({name: before[name] for name in KEPT if name in before})
     os.environ.update(HOME=str(home), ANTHROPIC_BASE_URL=NOWHERE, ANTHROPIC_API_KEY="none")
+    os.environ["CLAUDE_CODE_STREAM_CLOSE_TIMEOUT"] = "300000"  # a busy machine takes long to start several sessions
     try:
         yield home
     finally:

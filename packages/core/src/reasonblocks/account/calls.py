@@ -150,6 +150,8 @@ _SENDS = re.compile(
     r"-X\s*(?:POST|PUT|PATCH|DELETE)|--request[ =](?:POST|PUT|PATCH|DELETE)|\s(?:-d|-F|-o|-O|-T)\s|--data|--form"
     r"|--output|--upload"
 )
+_MAGIC = re.compile(r"^(?:!|%{1,2})(?=\w|\.{0,2}/)", re.MULTILINE)
+"""What a line of a notebook begins with that is not code of its language."""
 MAX_PARTS = 24
 """Parts of a command that are read."""
 _WRITES_FILE = re.compile(r"(?<![\d&=<-])>>?\s*(?!/dev/|&)[\w./~\"'$-]|(?<![&=<-])1>\s*(?!/dev/|&)[\w./~\"'$-]")
@@ -285,7 +287,7 @@ def _act_in(given: JSON) -> str:
 
 
 def command_of(call: ToolCall) -> str:
-    """Return a call's command, code or query, without the "!" that starts it in a notebook; "" for none."""
+    """Return a call's command, code or query, without the "!" and "%" of a notebook's lines; "" for none."""
     given = call.arguments
     if isinstance(given, Mapping):
         given = next((given[key] for key in _COMMAND_KEYS if isinstance(given.get(key), (str, list))), "")
@@ -293,7 +295,8 @@ def command_of(call: ToolCall) -> str:
             given = " ".join(map(str, given[-1:] if given[:1] in (["bash"], ["sh"], ["/bin/bash"]) else given))
     if not isinstance(given, str):
         return ""
-    return clip(given) if given[:1] != "!" else clip(given)[1:].replace("\n!", "\n")
+    given = clip(given)
+    return _MAGIC.sub("", given) if given[:1] in ("!", "%") or "\n!" in given else given
 
 
 @lru_cache(maxsize=16)  # a step asks several times for its own commands
@@ -400,6 +403,11 @@ def _without_documents(command: str) -> tuple[str, str]:
         if until := _UNTIL.search(line):
             end, runs = until[2], _INTERPRETER.search(line, 0, until.start()) is not None
     return "\n".join(lines), "\n".join(run)
+
+
+def code_in(command: str) -> str:
+    """Return the code that an interpreter runs from the command itself."""
+    return _without_documents(command)[1]
 
 
 def run_in(command: str) -> str:

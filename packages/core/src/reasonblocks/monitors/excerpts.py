@@ -23,7 +23,7 @@ BRIEF = 40
 """Characters of an argument that goes first where not all have room: it names what the call is about."""
 FEW = 4
 """Items of a list that are shown."""
-MORE = "[…]"
+MORE, ELLIPSIS = "[…]", ", …"
 NAME_LENGTH = 48
 """Characters of a name that a text shows."""
 _UNSAFE = re.compile(r"[^\w-]+")
@@ -80,11 +80,11 @@ def _arguments(given: JSON, limit: int) -> str:
 def _pairs(given: Sequence[tuple[str, JSON]], limit: int) -> tuple[str, bool]:
     """Return as many arguments as there is room for, and whether that is all of them."""
     shown = ""
-    for key, value in given:
+    for at, (key, value) in enumerate(given, 1):
         name = f"{', ' if shown else ''}{plain(str(key))[:24]}="
-        left = limit - len(shown) - len(name)
+        left = limit - len(shown) - len(name) - (len(ELLIPSIS) if at < len(given) else 0)
         if left < SHORTEST:
-            return (f"{shown}, …" if shown and len(shown) + 3 <= limit else shown), False
+            return f"{shown}{ELLIPSIS}" if shown else "", False
         shown += name + _value(value, left)
     return shown, True
 

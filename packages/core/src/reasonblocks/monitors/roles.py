@@ -14,6 +14,7 @@ from ..account.calls import (
     NAME_HEAD,
     READ,
     SEARCH,
+    command_of,
     is_shell,
     parts_of,
     role_by_name,
@@ -50,6 +51,8 @@ def trust_of(call: ToolCall, given: Mapping[str, str]) -> str:
     if own:
         return "none" if own in FOREIGN else "full"
     trust = _trust_by_name(call.name[:NAME_HEAD])
+    if trust == "names" and is_shell(call.name, command_of(call)):
+        trust = "full"
     return "none" if trust != "none" and _fetches(call.arguments) else trust
 
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..account.calls import NOTE, RUN, Kind, kind_of, run_in
+from ..account.calls import NOTE, RUN, Kind, code_in, kind_of, run_in
 from ..account.message import message_line
 from ..account.observe import calls_with_results, only_records
-from ..account.results import ending_line, read_result
+from ..account.results import TAIL, ending_line, read_result
 from ..account.sameness import hash_of
 from ..types import Account, Doubt, Step, ToolCall, ToolResult
 from ..types.account import Work
@@ -34,8 +34,13 @@ _INSTALLS = re.compile(
 """Commands that begin with an installation of packages: they change where the work runs, and not the work."""
 _PIPED = re.compile(r"\|\s*(?:sudo\s+)?(?:ba|z)?sh\b")
 """A command that runs what it has fetched: an installation."""
-_NO_PROGRAM = re.compile(r"No module named \w+['\"`]*$|(?:command )?not found\b|can't open file|[Nn]o such file")
-"""The end of a check that has not begun."""
+_NOT_BEGUN = re.compile(
+    r"No module named ['\"]?(?:pytest|nose\w*|tox|nox|unittest\w*)|(?:command )?not found$|can't open file"
+    r"|file or directory not found|_FailedTest|has no attribute '\w*Test|\bno tests ran\b|\bcollected 0 items\b",
+    re.MULTILINE,
+)
+"""The result of a check that has checked nothing."""
+_COMPARES = re.compile(r"(?:^|[;&|\n]\s*)(?:test|\[\[?|diff|cmp|(?:md5|sha\d+)sum -c)\s")
 _MERGES = re.compile(r"\bgit (?:cherry-pick|merge|rebase|pull|am|apply|stash)\b")
 """Commands that change files even if they end with a conflict."""
 AGAIN = "If everything holds, give your answer again."
@@ -58,25 +63,36 @@ def _after_call(work: Work, call: ToolCall, result: ToolResult | None, tool_role
     if kind.changes and not (refused or only_records(kind) or _INSTALLS.match(kind.command)):
         changes = (*work.changes, call_line([call]))[-CHANGES:]
         work = replace(work, changes=changes, changed=work.changed + 1, ran="", broke="", red="", red_run=0)
-    if reading is None or kind.looks:
+    if reading is None:
         return work
-    if reading.checked:
-        return _after_check(work, call, kind, _ending(ending_line(reading), call, tool_roles), failed=reading.failed)
-    if kind.shell and RUN in kind.roles and not (kind.changes or _PIPED.search(kind.command)):
+    if reading.checked and not kind.looks:
+        begun = not _NOT_BEGUN.search(reading.text[-TAIL:])
+        ended = _ending(ending_line(reading), call, tool_roles)
+        return _after_check(work, call, kind, ended, failed=reading.failed, begun=begun)
+    if kind.shell and _runs(kind):
         says = _ending(message_line(reading.text), call, tool_roles) if reading.failed else ""
         broke = "its result " + (f"says {says}" if says else "looks like an error") if reading.failed else ""
         return replace(work, ran=call_line([call]), broke=broke)
     return work
 
 
-def _after_check(work: Work, call: ToolCall, kind: Kind, ended: str, *, failed: bool) -> Work:
+def _runs(kind: Kind) -> bool:
+    """Return True for a command that runs or compares something of the work, a script too that it has just written."""
+    if _PIPED.search(kind.command):
+        return False
+    if not kind.changes:
+        return RUN in kind.roles or _COMPARES.search(kind.command) is not None
+    return RUN in kind.roles and "<<" in kind.command and not code_in(kind.command)
+
+
+def _after_check(work: Work, call: ToolCall, kind: Kind, ended: str, *, failed: bool, begun: bool) -> Work:
     """Return the facts after a check. One that failed since the newest change is kept until the same one passes."""
     line = call_line([call])
     run = hash_of(run_in(kind.command) if kind.shell else line)
     red, red_run = work.red, work.red_run
     if failed:
         red, red_run = (
-            (f"{line} was run; its result says {ended}" if ended and not _NO_PROGRAM.search(ended) else ""),
+            (f"{line} was run; its result says {ended}" if ended and begun else ""),
             run,
         )
     elif red_run == run:
@@ -146,7 +162,8 @@ def _advice(work: Work, doubt: Doubt | None, account: Account) -> str:
     if work.broke:
         return "If that is not as it should be, mend it, or say so in your answer."
     if work.check:
-        return "Run it, or say why it cannot be run." if doubt is not None or account.edits else ""
+        it = "that check again" if work.ran else "it"
+        return f"Run {it}, or say why it cannot be run." if doubt is not None or account.edits else ""
     asks = _could_check(work, account) or (doubt is not None and not work.ran)
     return "Run a check, or say why none can be run." if asks else ""
 
