@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from .discovery import ADAPTERS, find_adapter, installed_methods, load_adapters
+from .discovery import adapter_methods, find_adapter, installed_methods, load_adapters
 from .foreign import refuse_foreign
 from .keywords import takes
 from .options import Options, StopWhen
@@ -298,8 +298,9 @@ class ReasonBlocks:
         if (method := find_adapter(name)) is None:
             from .util.text import nearest
 
-            near = nearest(name, [known for known in (*dir(type(self)), *ADAPTERS) if not known.startswith("_")])
-            hint = f": did you mean {near!r}?" if near else ""
+            adapters = adapter_methods()
+            near = nearest(name, [known for known in (*dir(type(self)), *adapters) if not known.startswith("_")])
+            hint = f": did you mean {near!r}?" if near else f", nor has an installed adapter ({', '.join(adapters)})"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
         return MethodType(method, self)
 

@@ -49,6 +49,13 @@ def _loaded(method: str) -> Callable[..., Any] | None:
     return _FOUND.get(method)
 
 
+def adapter_methods() -> list[str]:
+    """Return the methods of our adapters and of the installed ones of others, without loading any."""
+    from importlib.metadata import entry_points
+
+    return sorted({*ADAPTERS, *(point.name for point in entry_points(group=ADAPTER_GROUP))})
+
+
 def installed_methods() -> list[str]:
     """Return the methods whose distribution is installed, for editors, without loading any."""
     from importlib.metadata import PackageNotFoundError, distribution

@@ -242,7 +242,7 @@ class TurnScenarios:
         (ran,) = self.harness.run(world.client(), Script(turns=turns), mode)
         assert ran.log[1].thought_preview == "Perhaps the date is wrong.", (
             "entry 1 must show the thinking of call 0: read it as `Step.reasoning` (the harness: the scripted model"
-            " returns `turn.reasoning` in the framework's form of thinking)"
+            " returns `turn.reasoning` in the framework's form of thinking, or as text if it has none)"
         )
 
     def test_a_tool_error_is_an_error_of_the_step(self, mode: str) -> None:

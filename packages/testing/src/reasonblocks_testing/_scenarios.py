@@ -237,6 +237,7 @@ class FaultScenarios:
         (ran,) = self.harness.run(world.client(), replace(script, turns=turns), mode)
         assert [entry.step for entry in ran.log] == [0, 1, 2, 3], (
             "call 1 was retried once, and 4 calls must give 4 entries: both attempts need the same `StepInput.key`"
+            " (a framework that repeats no calls: declare this in `expected_failures`)"
         )
         assert ran.log[1].attempts == 2, "entry 1 must count both attempts: call `end_step` for the failed one, too"
         assert guidance_of_parts(ran.seen[1]) == guidance_of_parts(ran.seen[2]) != [], (

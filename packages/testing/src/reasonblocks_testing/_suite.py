@@ -116,7 +116,7 @@ class ConformanceSuite(
         names = (*(f"{scenario}[{part}]" for part in (cell, cell.removesuffix(f"-{mode}"), mode)), scenario)
         reason = next((self.expected_failures[name] for name in names if name in self.expected_failures), None)
         if reason is not None:
-            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+            request.applymarker(pytest.mark.xfail(reason=f"{reason} (declared in expected_failures)", strict=True))
 
 
 SCENARIOS = tuple(name for name in dir(ConformanceSuite) if name.startswith("test_"))
