@@ -185,7 +185,7 @@ _UNTIL = re.compile(r"<<-?[ ]*(['\"]?)(\w+)\1")
 _STASHES = re.compile(r"\bgit\s+stash\b(?!\s+(?:list|show)\b)")
 _CLONES = re.compile(r"\bgit\s+clone\b")
 _CODE = re.compile(
-    r"(\b(?:python[\d.]*|node|perl|ruby)[^\n;|&\"']*? -[A-Za-z]*[ce])\s+(\"(?:[^\"\\]|\\.)*\"|'[^']*')", re.DOTALL
+    r"(\b(?:python[\d.]*|node|perl|ruby)[^\n;|&\"']{0,200}? -[A-Za-z]*[ce])\s+(\"(?:[^\"\\]|\\.)*\"|'[^']*')", re.DOTALL
 )
 """A program with its code as an argument."""
 _CD = re.compile(r"\A\s*cd\s+[^\n;&|]+(?:&&|;|\n)")
@@ -224,7 +224,7 @@ class Kind(NamedTuple):
     @property
     def is_single(self) -> bool:
         """True for one call, or a command of one part: if it fails, it has done nothing."""
-        lines = _without_documents(self.command)[0].strip()
+        lines = _without_documents(self.command)[0].strip()[:COMMAND_HEAD]
         return not self.shell or _SEVERAL.search(_QUOTED.sub('""', _CD.sub("", lines))) is None
 
 

@@ -27,8 +27,8 @@ CHANGES = 5
 TASK = 300
 """Characters of the task that a text repeats."""
 _INSTALLS = re.compile(
-    r"(?:\s*(?:(?:cd|source|\.|export)\s[^&;\n]{1,200}(?:&&|;)|sudo|-E|-H|python[\d.]* -m|uv)\s*)*"
-    r"(?:pip|pipx|conda|mamba|poetry|pdm|apt|apt-get|apk|dnf|yum|brew|npm|pnpm|yarn|gem)[\d.]*\s+"
+    r"(?:\s*(?:(?:cd|source|\.|export)\s[^&;\n]{1,200}(?:&&|;)|sudo|-E|-H|python[\d.]* -m|uv))*"
+    r"\s*(?:pip|pipx|conda|mamba|poetry|pdm|apt|apt-get|apk|dnf|yum|brew|npm|pnpm|yarn|gem)[\d.]*\s+"
     r"(?:-\S+\s+)*(?:install|i|add|update|upgrade|sync|ci)\b"
 )
 """Commands that begin with an installation of packages: they change where the work runs, and not the work."""
@@ -40,7 +40,7 @@ _NOT_BEGUN = re.compile(
     re.MULTILINE,
 )
 """The result of a check that has checked nothing."""
-_COMPARES = re.compile(r"(?:^|[;&|\n]\s*)(?:test|\[\[?|diff|cmp|(?:md5|sha\d+)sum -c)\s")
+_COMPARES = re.compile(r"(?:^|[;&|\n][ \t]*)(?:test|\[\[?|diff|cmp|(?:md5|sha\d+)sum -c)\s")
 _MERGES = re.compile(r"\bgit (?:cherry-pick|merge|rebase|pull|am|apply|stash)\b")
 """Commands that change files even if they end with a conflict."""
 AGAIN = "If everything holds, give your answer again."
@@ -91,10 +91,8 @@ def _after_check(work: Work, call: ToolCall, kind: Kind, ended: str, *, failed: 
     run = hash_of(run_in(kind.command) if kind.shell else line)
     red, red_run = work.red, work.red_run
     if failed:
-        red, red_run = (
-            (f"{line} was run; its result says {ended}" if ended and begun else ""),
-            run,
-        )
+        red = f"{line} was run; its result says {ended}" if ended and begun else ""
+        red_run = run
     elif red_run == run:
         red, red_run = "", 0
     return Work(check=line, ended=ended, check_run=run, red=red, red_run=red_run)
