@@ -333,7 +333,7 @@ def test_an_unknown_method_comes_with_the_nearest_one_adapters_included(name: st
 
 
 def test_an_unknown_method_that_is_near_nothing_comes_without_a_guess() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'xyzzy'$"):
+    with pytest.raises(AttributeError, match=r"no attribute 'xyzzy', nor has any adapter \(.*\bmiddleware\b.*\)$"):
         _ = ReasonBlocks().xyzzy
 
 

@@ -300,7 +300,7 @@ class ReasonBlocks:
 
             adapters = adapter_methods()
             near = nearest(name, [known for known in (*dir(type(self)), *adapters) if not known.startswith("_")])
-            hint = f": did you mean {near!r}?" if near else f", nor has an installed adapter ({', '.join(adapters)})"
+            hint = f": did you mean {near!r}?" if near else f", nor has any adapter ({', '.join(adapters)})"
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
         return MethodType(method, self)
 
