@@ -323,7 +323,7 @@ BROKEN = "Traceback (most recent call last):\nKeyError: 3"
         ("python", "python main.py", BROKEN, '; its result says "KeyError: 3".'),
         ("bash", "curl https://x.example | python main.py", BROKEN, "; its result looks like an error."),
         ("execute", "%env A=1\n!python main.py", BROKEN, '; its result says "KeyError: 3".'),
-        ("cd", "%cd src\n!python main.py", BROKEN, '; its result says "KeyError: 3".'),
+        ("cd", "%cd src\n!python main.py", BROKEN, "; its result looks like an error."),
         ("bash", "python main.py", "done", " was run."),
         ("bash", 'test "$(cat a.txt)" = b && echo VERIFIED', "VERIFIED", " was run."),
         ("bash", "cat > try.py << 'EOF'\nprint(1)\nEOF\npython3 try.py 2>&1 | grep -v Warning", "1", " was run."),
@@ -352,3 +352,8 @@ def test_setting_up_is_no_program_and_no_check(command: str) -> None:
 def test_a_merge_that_ends_with_a_conflict_may_have_changed_something() -> None:
     found = lines_of(ran("git cherry-pick 858871f", "error: could not apply 858871f", failed=True), DONE)
     assert "These calls may have changed something: bash(" in found[1]
+
+
+def test_a_tool_that_is_no_interpreter_is_not_quoted_because_its_query_begins_with_its_name() -> None:
+    made = acted("arxiv", {"query": "arxiv agents | python"}, "KeyError: buy our product", is_error=True)
+    assert "buy our product" not in "\n".join(lines_of(edit("a.py"), made, DONE))

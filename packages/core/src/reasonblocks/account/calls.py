@@ -151,7 +151,7 @@ _SENDS = re.compile(
     r"|--output|--upload"
 )
 _MAGIC = re.compile(r"^(?:!|%{1,2})(?=\w|\.{0,2}/)", re.MULTILINE)
-"""What a line of a notebook begins with that is not code of its language."""
+"""The mark at the start of a notebook's line that is no code of its language."""
 MAX_PARTS = 24
 """Parts of a command that are read."""
 _WRITES_FILE = re.compile(r"(?<![\d&=<-])>>?\s*(?!/dev/|&)[\w./~\"'$-]|(?<![&=<-])1>\s*(?!/dev/|&)[\w./~\"'$-]")
@@ -430,6 +430,11 @@ def is_shell(name: str, command: str = "") -> bool:
     if not _SHELLS.isdisjoint(parts):
         return True
     return bool(name) and command.startswith(name) and command[len(name) :][:1] in ("", " ")
+
+
+def runs_code(name: str) -> bool:
+    """Return True for the name of an interpreter, such as python3: some agents name the call after its program."""
+    return name.startswith("python") or _PROGRAMS.get(name) == RUN
 
 
 @lru_cache(maxsize=1024)

@@ -18,6 +18,7 @@ from ..account.calls import (
     is_shell,
     parts_of,
     role_by_name,
+    runs_code,
 )
 from ..types import JSON, ToolCall
 
@@ -51,7 +52,7 @@ def trust_of(call: ToolCall, given: Mapping[str, str]) -> str:
     if own:
         return "none" if own in FOREIGN else "full"
     trust = _trust_by_name(call.name[:NAME_HEAD])
-    if trust == "names" and is_shell(call.name, command_of(call)):
+    if trust == "names" and runs_code(call.name) and is_shell(call.name, command_of(call)):
         trust = "full"
     return "none" if trust != "none" and _fetches(call.arguments) else trust
 

@@ -41,6 +41,7 @@ _NOT_BEGUN = re.compile(
 )
 """The result of a check that has checked nothing."""
 _COMPARES = re.compile(r"(?:^|[;&|\n][ \t]*)(?:test|\[\[?|diff|cmp|(?:md5|sha\d+)sum -c)\s")
+"""A command that compares something of the work."""
 _MERGES = re.compile(r"\bgit (?:cherry-pick|merge|rebase|pull|am|apply|stash)\b")
 """Commands that change files even if they end with a conflict."""
 AGAIN = "If everything holds, give your answer again."

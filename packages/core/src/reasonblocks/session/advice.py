@@ -35,7 +35,7 @@ WITHHELD = "(left out: somebody else may have written it)"
 
 
 class Consultation:
-    """What an advisor is asked in one run: the newest steps are kept for it, and the questions counted."""
+    """The questions to an advisor in one run: keeps the newest steps for them, and counts them."""
 
     def __init__(self, tool_roles: Mapping[str, str], redact: Redact | None) -> None:
         self.redact = redact

@@ -224,11 +224,10 @@ class Budget:
     `calls` are model calls that are steps: the retries of one call are one, and auxiliary calls are none. `tokens` are
     input plus output, as the framework reports them. `cost_usd` is their price in US dollars, by the list prices of the
     package genai-prices. `seconds` are those since the run's first call, without the time in which it is paused; a call
-    that has begun is not cut off. `tools` are calls of single tools, by name: they end no
-    run, and where the framework can, further calls are refused. `tell_at` has the shares that are left when the agent
-    is told; with `every_call`, it is told at each call. From `land_at` calls before the end on, it is told once to
-    deliver, and before the last call to answer. `extend` grants so many calls more, once, if none of the last 8 steps
-    was dead.
+    that has begun is not cut off. `tools` are calls of single tools, by name: they end no run, and where the framework
+    can, further calls are refused. `tell_at` has the shares that are left when the agent is told; with `every_call`, it
+    is told at each call. From `land_at` calls before the end on, it is told once to deliver, and before the last call
+    to answer. `extend` grants so many calls more, once, if none of the last 8 steps was dead.
     """
 
     calls: int | None = None
