@@ -344,7 +344,7 @@ def test_what_it_is_told_is_bounded() -> None:
 
 
 class FakeChatModel:
-    """What `ChatModelAdvisor` needs of a chat model of LangChain."""
+    """The method of a LangChain chat model that `ChatModelAdvisor` calls."""
 
     def __init__(self, text: str) -> None:
         self.text, self.seen = text, list[Any]()
