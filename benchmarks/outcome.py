@@ -58,7 +58,13 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument("--tasks", action="append", default=[], metavar="FILE:FACTORY", help="your own environment")
     what.add_argument("--through", default="loop", choices=("loop", "langchain", "openai-agents"), help="who plays")
     what.add_argument("--split", default="tune", choices=("tune", "report"), help="which seeds (default tune)")
-    what.add_argument("--seeds", type=at_least(1), default=20, metavar="N", help="seeds of each family (default 20)")
+    what.add_argument(
+        "--seeds",
+        type=span,
+        default=range(20),
+        metavar="N",
+        help="seeds of each family (default 20), or A-B for a part",
+    )
     what.add_argument(
         "--samples", type=at_least(1), default=2, metavar="K", help="runs of each arm at a point (default 2)"
     )
@@ -98,9 +104,9 @@ def experiment(given: argparse.Namespace) -> Experiment:
     if not given.strong and (stronger := [name for name in arms if ARMS[name].escalate]):
         sys.exit(f"outcome: {', '.join(stronger)}: name a stronger model by --strong")
     first = {"tune": TUNE, "report": REPORT}[given.split]
-    if given.seeds > REPORT:
-        sys.exit(f"outcome: --seeds {given.seeds}: a split has {REPORT} seeds")
-    seeds = range(first, first + given.seeds)
+    if given.seeds.stop > REPORT:
+        sys.exit(f"outcome: --seeds: a split has {REPORT} seeds, not {given.seeds.stop}")
+    seeds = [first + at for at in given.seeds]
     return Experiment(families=families, seeds=seeds, arms=arms, samples=given.samples, points=given.points)
 
 
@@ -123,6 +129,17 @@ def at_least(least: int) -> Callable[[str], int]:
         return int(given)
 
     return number
+
+
+def span(given: str) -> range:
+    """The places of "20" or "60-119" in a split, both ends included."""
+    first, dash, last = given.partition("-")
+    if not first.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be at least 1, or two places as in 20-39, not {given}")
+    places = range(int(first), int(last) + 1) if dash else range(int(first))
+    if not places:
+        raise argparse.ArgumentTypeError(f"must be at least 1, and the greater place last, not {given}")
+    return places
 
 
 def chosen_families(given: argparse.Namespace) -> dict[str, Factory]:

@@ -169,7 +169,7 @@ def test_a_task_may_be_the_users_own_file(server: ScriptedServer, command: Comma
         (("--arms", "shipped"), "every arm is compared with the arm `off`: name it"),
         (("--arms", "off,rules"), "in branches there are no standing rules: rules would be `off`; add --whole"),
         (("--families", "castle"), "outcome: no such family: castle; the families are house, "),
-        (("--seeds", "1001"), "--seeds 1001: a split has 1000 seeds"),
+        (("--seeds", "1001"), "--seeds: a split has 1000 seeds, not 1001"),
         (("--families", "house"), "outcome: name a model: --base-url URL --model NAME, --gguf FILE, or --gpu FILE"),
         (("--base-url", "http://127.0.0.1:1"), "outcome: name a model"),
         (("--through", "langchain"), "--through langchain plays on an endpoint: name --base-url URL --model NAME"),
@@ -191,6 +191,12 @@ def test_a_number_below_its_least_is_refused(command: Command, capsys: pytest.Ca
         command(option, "-1")
     assert caught.value.code == 2
     assert f"argument {option}: must be at least" in capsys.readouterr().err
+
+
+def test_a_part_of_a_split_is_played(server: ScriptedServer, command: Command, tmp_path: Path) -> None:
+    command(*on(server, "--shadow"), "--seeds", "3-4")
+    (path,) = [path for path in (tmp_path / "pilot").iterdir() if "replay" not in path.name]
+    assert sorted(row.seed for row in read(path).rows) == [3, 4]
 
 
 def test_rows_of_another_temperature_are_refused(server: ScriptedServer, command: Command) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from hypothesis import given as hypothesis_given
-from hypothesis import settings
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from reasonblocks.monitors.memory import table
+from reasonblocks.monitors.suite import is_told
 from reasonblocks.monitors.untried import alternatives, gather
 from reasonblocks.types import Account, Step, ToolCall, ToolResult
-from tests.core.monitors.conftest import act
+from tests.core.monitors.conftest import act, play, requests
 from tests.core.monitors.sighted import said, sightings
 
 HALL = act("go", "You are in the hall. Doors: attic, cellar, pantry.", door="hall")
@@ -20,6 +22,7 @@ ATTIC = act("go", "You are in the attic. Doors: hall, loft.", door="attic")
 LOFT = act("go", "You are in the loft. Doors: attic, roof.", door="loft")
 ROOF = act("go", "You are in the roof. Doors: loft.", door="roof")
 CELLAR = act("go", "You are in the cellar. Doors: hall.", door="cellar")
+VAULT = act("go", "You are in the vault. Doors: cellar.", door="vault")
 
 
 def test_untried_members_are_calls_in_the_form_that_the_agent_used() -> None:
@@ -31,6 +34,38 @@ def test_a_room_with_one_door_shows_no_list_and_the_way_to_an_untried_door_is_sa
     assert said([*way, CELLAR]) == 'Not tried yet: go(door="hall") and then go(door="pantry").'
     assert said([HALL, CELLAR, HALL, CELLAR]) == 'Not tried yet: go(door="hall") and then go(door="attic").'
     assert said(way) == 'Not tried yet: go(door="cellar"), go(door="pantry").'
+
+
+@pytest.mark.parametrize(
+    ("cycle", "told_at"),
+    [
+        ([HALL, CELLAR], 6),  # due at the fourth dead step of five, in the cellar
+        ([CELLAR, HALL], 5),  # due in the hall
+        ([HALL, CELLAR, VAULT], 6),
+        ([CELLAR, HALL, VAULT], 7),  # due in the cellar
+        ([CELLAR, VAULT, HALL], 8),  # likewise, and the vault comes before the hall
+    ],
+)
+def test_the_text_of_a_cycle_waits_for_the_place_where_the_untried_call_can_be_made(
+    cycle: list[Step], told_at: int
+) -> None:
+    found = play(cycle * 5)
+    told = [at for at, one in enumerate(found) if one.inject]
+    assert (told[0], found[told[0]].hint) == (told_at, 'Not tried yet: go(door="attic"), go(door="pantry").')
+
+
+@hypothesis_settings(deadline=None)
+@hypothesis_given(st.lists(st.sampled_from([HALL, ATTIC, LOFT, ROOF, CELLAR, VAULT]), min_size=6, max_size=30))
+def test_a_text_waits_two_steps_at_most_and_only_while_the_agent_goes_round(run: list[Step]) -> None:
+    waited = 0
+    for request, found in zip(requests(run), play(run), strict=True):
+        at = request.index
+        waits = is_told(request.account, request.patience) and not found.inject
+        waited = waited + 1 if waits else 0
+        assert waited <= 2
+        assert not waits or any(
+            run[at + 1 - 2 * size : at + 1 - size] == run[at + 1 - size : at + 1] for size in (2, 3)
+        )
 
 
 def test_a_tool_that_does_not_lead_away_needs_no_way() -> None:
@@ -86,7 +121,7 @@ def test_a_search_is_not_asked_for_again_after_another_result() -> None:
     assert said([*vain, other]) == ""
 
 
-@settings(deadline=None, max_examples=60)
+@hypothesis_settings(deadline=None, max_examples=60)
 @hypothesis_given(ways=st.lists(st.sampled_from(["north", "south", "east"]), min_size=2, max_size=24))
 def test_what_was_not_tried_after_a_result_was_not(ways: list[str]) -> None:
     """A walk in a ring of three rooms: north and east lead on, south back."""

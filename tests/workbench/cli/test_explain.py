@@ -87,6 +87,14 @@ def test_a_check_is_told_and_later_ones_are_not_called_the_fourth(command: Comma
     assert why(command, path, 9) == f"not told, cooldown: {found}"
 
 
+def test_a_text_that_waits_for_its_place_says_so(command: Command, write: Write) -> None:
+    hall = step("go", "You are in the hall. Doors: attic, cellar, pantry.") | {"action_input": {"door": "hall"}}
+    cellar = step("go", "You are in the cellar. Doors: hall.") | {"action_input": {"door": "cellar"}}
+    path = write("a.jsonl", run(*[hall, cellar] * 5))
+    assert why(command, path, 5).startswith("not told, the agent goes round, and soon comes to where it can")
+    assert why(command, path, 6).startswith("told: ")
+
+
 def test_a_doubted_end_names_the_monitor_that_fired(command: Command, write: Write) -> None:
     path, look = write("a.jsonl", run(EDIT, CHECK, DONE)), write("look.toml", "second_look = true")
     doubted = "the step is not dead; claim_contradiction fired"

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from reasonblocks.monitors.profile import MAX_RUNS, Summary
+from reasonblocks.monitors.sightings import OWN_MEMORY
 from reasonblocks.session import REPLAYED, Agent, drive
 from reasonblocks.types import (
+    JSON,
     Account,
     AdapterCaps,
     Doubt,
@@ -75,10 +77,11 @@ class SessionFactory(Protocol):
 
 
 class Stand(NamedTuple):
-    """The account of a run after a step, its patience, and the monitors' texts up to the next call."""
+    """The account of a run after a step, its patience, what was seen, and the monitors' texts up to the next call."""
 
     account: Account
     patience: Patience
+    sightings: JSON = None
     injected: tuple[Injected, ...] = ()
 
 
@@ -154,7 +157,7 @@ def replay(rb: SessionFactory, run: RecordedRun, *, advise: bool = False) -> Rep
 
 def _stand(session: SteeringSession) -> Stand:
     state = session.trace.state
-    return Stand(state.account, state.patience, state.injected)
+    return Stand(state.account, state.patience, state.memories.get(OWN_MEMORY), state.injected)
 
 
 def _undecided(last: StepDecision) -> StepDecision:

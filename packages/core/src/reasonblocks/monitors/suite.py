@@ -141,7 +141,7 @@ def _spoken(name: str, quiet: Evaluation, request: Evaluate, settings: SuiteSett
         since = max((told.step for told in request.injected), default=0)
         told = Told(custom_text(name, steps, index) if max(steps) >= since else "")
         path = "custom"
-    if not told.fact:
+    if not told.fact or told.waits:
         return None
     return Evaluation(
         inject=True,

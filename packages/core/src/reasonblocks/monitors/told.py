@@ -24,15 +24,22 @@ TEXTS = 3
 """Texts of one monitor in a run: the evidence, a shorter one, a request for another kind of step."""
 PLACES = 4
 """Earlier steps that a text names."""
+CYCLES = (2, 3)
+"""Steps of a cycle in which a text waits for its place."""
 _ASIDE = ", times and ids aside"
 
 
 class Told(NamedTuple):
-    """The text about a step: the `fact`, the `hint` at a way on, "" for none, and the `row` of the table with it."""
+    """The text about a step: the `fact`, the `hint` at a way on, "" for none, and the `row` of the table with it.
+
+    It `waits` where the agent goes round in a cycle that soon comes to the place at which the way on begins: a text is
+    shown in one call, so an agent that first has to go there has lost it when it arrives.
+    """
 
     fact: str = ""
     hint: str = ""
     row: str = ""
+    waits: bool = False
 
     @property
     def text(self) -> str:
@@ -56,10 +63,24 @@ def text_about(step: Step, index: int, account: Account, nth: int, sightings: JS
     alone = len(step.tool_calls) <= 1
     line = _line(moment) if nth == 1 and alone and calls else ""
     row, hint = hint_of(moment) if alone else ("", "")
+    waits = False
     if not hint and calls:
-        hint = untried_text(untried.alternatives(sightings, index), call, failed=moment.failed)
+        found = untried.alternatives(sightings, index)
+        hint = untried_text(found, call, failed=moment.failed)
         row = "untried" if hint else ""
-    return Told(f"{fact}: {quoted(line)}." if line else f"{fact}.", hint, row)
+        away = bool(hint) and found.form is not None and _is_away(found, found.form, call)
+        waits = away and _comes_back_to(found.seen, index, account)
+    return Told(f"{fact}: {quoted(line)}." if line else f"{fact}.", hint, row, waits)
+
+
+def _comes_back_to(place: int, index: int, account: Account) -> bool:
+    """Return True if the agent went round in a short cycle twice, and the step `place` is a part of it.
+
+    As each step on which a text waits goes on with the cycle, none waits for longer than that takes.
+    """
+    steps = range(index, index - 2 * max(CYCLES), -1)
+    newest = [[(one.call, one.result) for one in account.actions if one.step == step] for step in steps]
+    return any(place > index - length and newest[:length] == newest[length : 2 * length] for length in CYCLES)
 
 
 def _due(calls: Sequence[ToolCall], account: Account) -> str:
@@ -152,18 +173,23 @@ def untried_text(found: Alternatives, call: ToolCall, *, failed: bool) -> str:
     calls = _calls(form, found.names)
     if not calls:
         return ""
-    if looks_up(form.tool) or not (found.elsewhere or _leads_away(found, form, call)):
+    if not _is_away(found, form, call):
         return f"Not tried yet{' after this result' * found.here}: {', '.join(calls)}."
     return (
         f"Not tried yet: {found.shown_by} and then {calls[0]}." if found.shown_by and "…" not in found.shown_by else ""
     )
 
 
-def _leads_away(found: Alternatives, form: Form, call: ToolCall) -> bool:
-    """Return True if the tool that takes members showed this older list itself, and was called since.
+def _is_away(found: Alternatives, form: Form, call: ToolCall) -> bool:
+    """Return True if the agent has to go elsewhere before it can make the untried calls.
 
-    So it leads from place to place, and the last place, such as a room with one door, has no list.
+    So it is if the tool that takes members showed this older list itself, and was called since: it leads from place to
+    place, and the last place, such as a room with one door, has no list.
     """
+    if looks_up(form.tool):
+        return False
+    if found.elsewhere:
+        return True
     away = not found.newest and not form.prefix and call.name == form.tool
     return away and (not found.shown_by or found.shown_by.startswith(f"{form.tool}("))
 

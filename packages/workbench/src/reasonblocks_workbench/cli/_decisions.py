@@ -16,7 +16,7 @@ from reasonblocks.monitors.patience import is_reached, rung_in_use
 from reasonblocks.monitors.profile import explores
 from reasonblocks.monitors.suite import DOUBTING, is_told
 from reasonblocks.monitors.suite import LETTERS as LOOPS
-from reasonblocks.monitors.told import TEXTS
+from reasonblocks.monitors.told import TEXTS, text_about
 from reasonblocks.types import JSON, FSMState, Injection, StepDecision, ToolCall
 
 from ..replay import ReplayedRun, Stand
@@ -202,7 +202,7 @@ STATES = ("failed", "waiting", "nothing", "changed", "checked", "finished", "ref
 
 def account_json(replayed: ReplayedRun, index: int) -> dict[str, JSON]:
     """Return the account after a step: its class, the mark, the window of letters, the rung and why it was told."""
-    account, patience, _ = replayed.stands[index]
+    account, patience, *_ = replayed.stands[index]
     did, rung, step = account.did, rung_in_use(patience), replayed.run.steps[index]
     return {
         "letter": did.letter,
@@ -246,12 +246,13 @@ def reason(replayed: ReplayedRun, index: int) -> str:
     if monitor_speaks(decision):
         withheld = any(text.source == MONITOR and text.withheld for text in texts_of(decision))
         return f"{'would be told, but was withheld' if withheld else 'told'}: {about}"
-    reason = _silence(decision, stand)
+    reason = _silence(replayed, index)
     return f"not told, {reason}: {about}" if reason else f"not told: {about}"
 
 
-def _silence(decision: StepDecision, stand: Stand) -> str:
+def _silence(replayed: ReplayedRun, index: int) -> str:
     """Return why nothing is told although a monitor could be; "" if what the step did is the reason."""
+    decision, stand = replayed.decisions[index], replayed.stands[index]
     gate = gate_of(decision)
     if gate != "quiet":
         return silence(decision, None) or SILENCES.get(gate, "")
@@ -260,7 +261,12 @@ def _silence(decision: StepDecision, stand: Stand) -> str:
     told = Counter(one.monitor for one in stand.injected)
     if able and all(told[name] >= TEXTS for name in able):
         return f"{' and '.join(able)} had all {TEXTS} texts"
-    return "there is nothing new to say" if able else ""
+    if not able:
+        return ""
+    step, roles = replayed.run.steps[index], replayed.tool_roles
+    if loops and text_about(step, index, stand.account, 1, stand.sightings, roles).waits:
+        return "the agent goes round, and soon comes to where it can make an untried call"
+    return "there is nothing new to say"
 
 
 def _about(decision: StepDecision, stand: Stand) -> str:

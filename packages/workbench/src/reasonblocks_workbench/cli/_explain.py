@@ -106,7 +106,7 @@ def _rows(replayed: ReplayedRun, index: int) -> Iterator[tuple[str, str]]:
 
     from ._decisions import call_after, reason, results, roles_of
 
-    step, (account, patience, _) = replayed.run.steps[index], replayed.stands[index]
+    step, (account, patience, *_) = replayed.run.steps[index], replayed.stands[index]
     after = call_after(replayed, index)
     yield "step", f"{index} of {replayed.run.run_id}, {'at the end' if after is None else f'before call {after}'}"
     for call in step.tool_calls:
