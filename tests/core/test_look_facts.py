@@ -326,13 +326,27 @@ BROKEN = "Traceback (most recent call last):\nKeyError: 3"
         ("cd", "%cd src\n!python main.py", BROKEN, "; its result looks like an error."),
         ("bash", "python main.py", "done", " was run."),
         ("bash", 'test "$(cat a.txt)" = b && echo VERIFIED', "VERIFIED", " was run."),
-        ("bash", "cat > try.py << 'EOF'\nprint(1)\nEOF\npython3 try.py 2>&1 | grep -v Warning", "1", " was run."),
     ],
 )
 def test_a_program_that_was_run_last_is_named_with_its_error(tool: str, command: str, said: str, told: str) -> None:
     made = acted(tool, {"command": command}, said, is_error=said == BROKEN, thought="I run it.")
     found = [line for line in lines_of(edit("a.py"), made, DONE) if line.startswith("After that, ")]
     assert [line.endswith(told) for line in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"), [("1", []), (BROKEN, ['The last one was run, and its result says "KeyError: 3".'])]
+)
+def test_a_script_that_the_last_change_wrote_and_ran_is_not_said_to_come_after_it(said: str, told: list[str]) -> None:
+    script = "cat > try.py << 'EOF'\nprint(1)\nEOF\npython3 try.py 2>&1 | grep -v Warning"
+    found = lines_of(edit("a.py"), ran(script, said), DONE)
+    assert [line for line in found if "was run" in line] == told
+
+
+def test_white_space_around_an_argument_is_shown() -> None:
+    assert r'write_file(path="a", content="hello\n")' in "\n".join(
+        lines_of(acted("write_file", {"path": "a", "content": "hello\n"}, "ok"), DONE)
+    )
 
 
 def test_arguments_that_have_no_room_are_marked() -> None:

@@ -96,9 +96,10 @@ def _is_brief(value: JSON) -> bool:
 
 
 def _value(value: JSON, limit: int) -> str:
-    """Return an argument in quotes if it is a text; a longer one keeps its start and its end."""
+    """Return an argument, in quotes if it is a text, as it was written; a longer one keeps its start and its end."""
     if isinstance(value, str):
-        return literal(_shortened(value, limit - 2))
+        whole = escaped(value) if len(value) <= limit else ""
+        return literal(whole if whole and len(whole) <= limit - 2 else _shortened(value, limit - 2))
     if isinstance(value, (bool, int, float, type(None))):
         return _shortened(repr(value) if not isinstance(value, int) or abs(value) < 10**20 else "a number", limit)
     if isinstance(value, (list, tuple)):
@@ -134,8 +135,13 @@ def _shortened(text: str, limit: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line: line breaks and tabs as a program writes them, other control characters left out."""
-    text = text.strip().translate(_ESCAPES)
+    """Return a text as one line, without the white space around it."""
+    return escaped(text.strip())
+
+
+def escaped(text: str) -> str:
+    """Return a text with line breaks and tabs as a program writes them, and other control characters left out."""
+    text = text.translate(_ESCAPES)
     return text if text.isprintable() else "".join(filter(str.isprintable, text))
 
 

@@ -146,6 +146,8 @@ def _run(work: Work) -> str:
     """Return what is known of a program that was run after the newest check and change."""
     if not work.ran or not (work.broke or work.check or work.changed):
         return ""
+    if work.changes and work.ran == work.changes[-1]:  # a script that was written and run by one call
+        return f"The last one was run, and {work.broke}." if work.broke else ""
     says = f"; {work.broke}" if work.broke else ""
     return f"{'After that, ' if work.check or work.changed else ''}{work.ran} was run{says}."
 
