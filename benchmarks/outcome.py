@@ -19,10 +19,11 @@ from _outcome.store import StoreError
 from reasonblocks.exceptions import ReasonBlocksError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from _outcome.backend import Backend
     from _outcome.experiment import Experiment, Phased
+    from _outcome.rows import Row
     from _outcome.run import Factory
     from _outcome.store import Store
 
@@ -206,6 +207,7 @@ def single(given: argparse.Namespace) -> Backend:
 def opened(given: argparse.Namespace, model: str) -> Store:
     """The rows of this model, split and build; those of other texts, another build or temperature are refused."""
     from _outcome import arms
+    from _outcome.own_tasks import source
     from _outcome.store import Store, build, digest
 
     settings = {
@@ -215,6 +217,7 @@ def opened(given: argparse.Namespace, model: str) -> Store:
         "guided": given.guided,
         "build": build(),
         "arms": digest({"arms": Path(arms.__file__).read_text(encoding="utf-8")}),
+        "tasks": digest({name: source(name) for name in given.tasks}) if given.tasks else None,
     }
     return Store(here(given.out) / f"{Path(model).name}.{given.split}.jsonl", settings)
 
@@ -284,10 +287,28 @@ def show(given: argparse.Namespace) -> None:
     form = json_lines if given.json else markdown if given.markdown else text
     for table in tables(rows, placement=lambda arm: ARMS[arm].place if arm in ARMS else "-"):
         print("\n".join(form(table)), flush=True)
-    for found in verdicts(rows):
+    judged = [*verdicts(rows)]
+    for found in judged:
         print(json.dumps(found.as_dict()) if given.json else "\n".join(as_text(found)))
+    if not (judged or given.json):
+        print(unjudged(rows))
     for path in files:
         write(path.with_suffix(".replay.jsonl"), read(path).rows)
+
+
+def unjudged(rows: Sequence[Row]) -> str:
+    """Why there is no verdict, and what to do."""
+    shadows = [row for row in rows if row.phase == "shadow" and row.error is None]
+    reached = sum(row.point is not None for row in shadows)
+    if not reached:
+        return (
+            f"There is no verdict: in none of {len(shadows)} shadow runs would the agent have been told something. Play"
+            " more tasks (--seeds), harder ones, or whole runs (--whole)."
+        )
+    return (
+        f"There is no verdict yet: in {reached} of {len(shadows)} shadow runs the agent would have been told something,"
+        " and no branch of `off` and another arm was played from there. Call it again without --shadow."
+    )
 
 
 def main() -> None:
@@ -298,7 +319,7 @@ def main() -> None:
         print("\n".join(f"{name:18} {meaning}" for name, meaning in COLUMNS.items()))
         return
     try:
-        if not given.tables:
+        if not (given.tables or given.side_by_side):
             run(given)
         show(given)
     except KeyboardInterrupt:

@@ -133,7 +133,7 @@ class Run:
                 raise NotRepeatable(
                     f"{self.setting.family}, seed {self.setting.seed}: {made.name}({made.arguments}) gave"
                     f" {made.output!r:.80} and now {output!r:.80}; a run can only be branched if the same calls give"
-                    " the same results after the same reset"
+                    " the same results after the same reset, and if the task is what it was in its shadow run"
                 )
             self._remember(made)
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from .rows import Made, Row
 from .statistics import OFF, Point, samples
@@ -58,7 +58,7 @@ def pairs(rows: Sequence[Row], count: int) -> list[Pair]:
     ]
     found.sort(key=lambda one: (-one[0], _digest(one[3], one[4])))
     chosen: list[Pair] = []
-    for change in ("helped", "harmed"):
+    for change in get_args(Change):
         of_change = [one for one in found if one[1] == change][:count]
         chosen += [_pair(change, *key, point, arm) for _, _, key, point, arm in of_change]
     return chosen
@@ -137,8 +137,9 @@ def _cut(text: str, limit: int) -> str:
 
 def side_by_side(rows: Sequence[Row], count: int) -> Iterator[str]:
     """Yield the lines of a page with these pairs; its blocks are indented, so that it is Markdown, too."""
-    for number, pair in enumerate(pairs(rows, count), start=1):
-        yield f"## {number}. {pair.arm} {pair.change}: {pair.family} {pair.seed}, before call {pair.point}\n"
+    found = pairs(rows, count)
+    for number, pair in enumerate(found, start=1):
+        yield f"## {number}. {pair.arm} {pair.change}: {pair.family}, seed {pair.seed}, after {pair.point} calls\n"
         yield (
             f"{pair.model} through {pair.through}{f', {pair.kind}' if pair.kind else ''}; "
             f"off won {_won(pair.off_won)}, {pair.arm} won {_won(pair.arm_won)}.\n"
@@ -149,6 +150,10 @@ def side_by_side(rows: Sequence[Row], count: int) -> Iterator[str]:
         for off, steered in zip_longest((OFF, *pair.off_next), (pair.arm, *pair.arm_next), fillvalue=""):
             yield f"    {_cut(off, COLUMN):{COLUMN}} | {_cut(steered, COLUMN)}".rstrip()
         yield ""
+    places = {(row.family, row.seed) for row in rows if row.phase == "branch"}
+    for change in get_args(Change):
+        if all(pair.change != change for pair in found):
+            yield f"An arm {change} at none of {len(places)} branch points."
 
 
 def _won(outcomes: Sequence[bool]) -> str:

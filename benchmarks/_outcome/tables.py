@@ -73,10 +73,11 @@ COLUMNS: Mapping[str, str] = {
     "errors": "runs that broke off with an error, which count nowhere else",
     "with_point": "of these, runs that are, or start from, a shadow run that would have been told something",
     "ended": "share of runs that the agent ended itself",
-    "steps": "mean number of model calls",
+    "steps": "mean number of model calls; a branch counts those of its shadow run before the point, too",
+    "no_call": "share of these in which the model made no usable call",
     "told": "mean number of texts that the agent was told",
-    "prompt_tokens": "mean prompt tokens of a run, as sent",
-    "completion_tokens": "mean tokens of a run that the model wrote",
+    "prompt_tokens": "mean prompt tokens of a run, as sent; of a branch only those after the point",
+    "completion_tokens": "mean tokens of a run that the model wrote, likewise",
 }  # fmt: skip
 ABOUT = "95 % intervals by tasks; --columns explains the columns."
 
@@ -311,10 +312,15 @@ def _run_rows(rows: Sequence[Row]) -> Iterator[Cells]:
             "runs": len(good), "errors": len(every) - len(good),
             "with_point": sum(row.point is not None for row in good),
             "won": _mean_of(good, lambda row: row.won), "ended": _mean_of(good, lambda row: row.ended),
-            "steps": _mean_of(good, lambda row: row.steps), "told": _mean_of(good, lambda row: len(row.told)),
+            "steps": _mean_of(good, lambda row: row.steps), "no_call": _mean_of(good, _without_call),
+            "told": _mean_of(good, lambda row: len(row.told)),
             "prompt_tokens": _mean_of(good, lambda row: row.prompt),
             "completion_tokens": _mean_of(good, lambda row: row.completion),
         }  # fmt: skip
+
+
+def _without_call(row: Row) -> float:
+    return sum(not made.name for made in row.calls) / len(row.calls) if row.calls else 0.0
 
 
 def _mean_of(rows: Sequence[Row], measure: Callable[[Row], float]) -> float:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from _statistics import Draws
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import ceil, isfinite
+from math import ceil, isclose, isfinite
 from typing import Any, Literal, TypeAlias
 
 from .rows import Phase, Row
 from .statistics import (
     BOOT,
     MIN_POINTS,
+    OFF,
     Effect,
     Interval,
     Sample,
@@ -38,6 +39,8 @@ Decision: TypeAlias = Literal["steer", "observe", "undecided"]
 ALL = "all"
 """The scope of the verdict over all families."""
 LEVEL = 0.05
+LEAST_CHANGED = 6
+"""Points that have to change before random exchanges reach the level: five give as much with p = 2 / 2 ** 5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +136,8 @@ def _verdict(sample: Sample, case: _Case, scope: str, families: Sequence[str]) -
     failed = 1 - found.off if case.whole else base_failure(sample)
     limit, p = break_even(turned), sign_flip_p(sample, case.arm, families)
     decision, reason = _decided(found.points, bool(families), interval(advantage), p, failed, limit)
-    more = _more(found.points, advantage) if decision == "undecided" else None
+    changed = sum(point.mean(case.arm, _won) != point.mean(OFF, _won) for point in sample.points)
+    more = _more(found.points, changed, advantage) if decision == "undecided" else None
     return Verdict(
         model=case.model, through=case.through, phase="whole" if case.whole else "branch", arm=case.arm, scope=scope,
         decision=decision, reason=reason, points=found.points, advantage=interval(advantage), p=p,
@@ -145,9 +149,19 @@ def _verdict(sample: Sample, case: _Case, scope: str, families: Sequence[str]) -
     )  # fmt: skip
 
 
-def _more(points: int, advantage: Draws) -> int | None:
-    """Return how many further points are needed, at least those that a family lacks; None if nothing is known."""
-    return max(further(points, advantage) or 0, MIN_POINTS - points, 0) or None
+def _more(points: int, changed: int, advantage: Draws) -> int | None:
+    """Return how many further points are needed if the effect is as seen; None without one, or if none are.
+
+    They are at least those that a family lacks, and those in which enough points change, if as many change as now.
+    """
+    if not changed or isclose(advantage[0], 0.0, abs_tol=1e-9):
+        return None
+    enough = ceil(LEAST_CHANGED * points / changed) - points
+    return max(further(points, advantage) or 0, enough, MIN_POINTS - points, 0) or None
+
+
+def _won(row: Row) -> float:
+    return float(row.won)
 
 
 def _advantage(found: Effect) -> Draws:
@@ -206,11 +220,16 @@ def as_text(found: Verdict) -> Iterator[str]:
         yield f"  It does harm in: {', '.join(found.harmed)}."
     if found.further_points:
         yield (
-            f"  If the effect is as seen, about {found.further_tasks:,} further tasks "
-            f"({found.further_points:,} {start}) would settle it, with a chance of 80 %."
+            f"  If the effect is as seen, about {_count(found.further_tasks or 0, 'further tasks')} "
+            f"({_count(found.further_points, start)}) would settle it, with a chance of 80 %."
         )
     elif found.decision == "undecided":
-        yield "  How many further tasks would settle it is not known yet."
+        seen = "" if found.advantage.point else ", as no effect is seen"
+        yield f"  How many further tasks would settle it is not known yet{seen}."
+
+
+def _count(number: int, things: str) -> str:
+    return f"{number:,} {things if number != 1 else things.removesuffix('s')}"
 
 
 def _percent(given: Interval) -> str:

@@ -21,6 +21,7 @@ from reasonblocks.types import Usage
 from reasonblocks_testing import Turn, tool_call
 from reasonblocks_testing.server import Asked, ProviderError, ScriptedServer
 from reasonblocks_workbench.cli import main as reasonblocks
+from tests.outcome.made import shadow
 
 MODEL = "agent-model"
 numbers = count()
@@ -157,6 +158,24 @@ def test_a_task_may_be_the_users_own_file(server: ScriptedServer, command: Comma
     model = ("--base-url", server.openai_url, "--model", MODEL)
     command(*model, "--tasks", "tasks.py:Own", "--seeds", "1", "--shadow", "--out", "pilot")
     assert [row.family for row in rows(tmp_path)] == ["tasks.py:Own"]
+
+
+def test_runs_of_a_task_that_was_edited_are_refused(server: ScriptedServer, command: Command, tmp_path: Path) -> None:
+    options = ("--base-url", server.openai_url, "--model", MODEL, "--tasks", "edited.py:Own", "--shadow")
+    written = tmp_path / "edited.py"
+    written.write_text("from _outcome.tasks.house import House as Own\n")
+    command(*options, "--seeds", "1", "--out", "pilot")
+    sys.modules.pop(next(name for name in sys.modules if name.startswith("outcome_tasks_edited_")))
+    written.write_text("from _outcome.tasks.hunt import Hunt as Own\n")
+    assert "were made with tasks '" in refused(command, *options, "--seeds", "2", "--out", "pilot")
+
+
+def test_without_a_verdict_it_says_what_to_do(server: ScriptedServer, command: Command) -> None:
+    assert "There is no verdict" in command(*on(server, "--shadow"))
+    assert "at none of 0 branch points." in command("--out", "pilot", "--side-by-side", "2")
+    fair, stuck = shadow("house", 0, point=None), shadow("house", 1, point=3)
+    assert "in none of 1 shadow runs would the agent have been told" in outcome.unjudged([fair])
+    assert "in 1 of 2 shadow runs the agent would have been told" in outcome.unjudged([fair, stuck])
 
 
 # --- refusals

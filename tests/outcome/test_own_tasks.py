@@ -70,7 +70,7 @@ def test_a_file_may_import_its_neighbour_and_hold_dataclasses(tmp_path: Path, mo
         (":Meeting", "FILE.py:FACTORY or MODULE:FACTORY"),
         ("nowhere.py:Meeting", "there is no file"),
         ("nowhere:Meeting", "there is no module 'nowhere'"),
-        ("own_outcome_task:Meting", "'Meting' does not exist; own_outcome_task has: Any, Mapping, M"),
+        ("own_outcome_task:Meting", "'Meting' does not exist; own_outcome_task has: Meeting"),
         ("own_outcome_task:HOURS", "'HOURS' is not callable"),
     ],
 )

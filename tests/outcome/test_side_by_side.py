@@ -50,7 +50,7 @@ def test_long_results_and_long_runs_are_shortened() -> None:
 
 def test_the_two_runs_stand_beside_each_other() -> None:
     page = "\n".join(side_by_side(branches("house", [HELPED]), 1))
-    assert page.startswith(f"## 1. {ARM} helped: house 0, before call 3\n")
+    assert page.startswith(f"## 1. {ARM} helped: house, seed 0, after 3 calls\n")
     assert f"off won 0 of 2, {ARM} won 1 of 2." in page
     beside = [line for line in page.splitlines() if " | " in line]
     assert [line.split(" | ")[0].strip() for line in beside][:2] == ["off", 'try(door="off-1") -> locked']
@@ -62,5 +62,7 @@ def test_a_pair_is_json() -> None:
     assert (json.loads(line)["change"], json.loads(line)["off_won"]) == ("harmed", [True, False])
 
 
-def test_without_branches_there_is_nothing_to_show() -> None:
+def test_without_branches_there_is_nothing_to_show_and_the_page_says_so() -> None:
     assert pairs([], 3) == []
+    lines = ["An arm helped at none of 0 branch points.", "An arm harmed at none of 0 branch points."]
+    assert [*side_by_side([], 3)] == lines

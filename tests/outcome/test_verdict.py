@@ -70,7 +70,22 @@ def test_an_interval_that_rests_on_four_points_is_not_enough() -> None:
 def test_four_points_of_a_family_are_never_enough(points: int) -> None:
     found = by_scope(branches("house", [HELPED] * points))
     assert {one.decision for one in found.values()} == {"undecided"}
-    assert found["house"].further_points == 5 - points
+    assert found["house"].further_points == 6 - points
+
+
+def test_what_is_forecast_is_enough_if_as_many_points_change() -> None:
+    """Five changed points of six reach p = .0625 at best: a sixth one has to change."""
+    found = by_scope(branches("house", [HELPED] * 5 + [LOST]))["house"]
+    assert (found.decision, found.further_points) == ("undecided", 2)
+    assert "about 2 further tasks (2 branch points) would settle it" in text(found)
+    assert by_scope(branches("house", [HELPED] * 6 + [LOST] * 2))["house"].decision == "steer"
+    assert "about 1 further task (1 branch point) would" in text(by_scope(branches("house", [HARMED] * 5))["house"])
+
+
+def test_nothing_is_forecast_of_no_effect() -> None:
+    found = by_scope(branches("house", [LOST] * 3))["house"]
+    assert found.further_points is None
+    assert text(found).endswith("would settle it is not known yet, as no effect is seen.")
 
 
 def test_the_failure_rate_has_to_be_above_the_break_even_rate() -> None:
