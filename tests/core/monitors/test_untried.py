@@ -12,6 +12,7 @@ from reasonblocks.monitors.untried import Alternatives
 from reasonblocks.types import JSON, Step, ToolCall, ToolResult
 from tests.core.monitors.conftest import act
 from tests.core.monitors.sighted import found
+from tests.core.steps import acted
 
 
 def untried(steps: Sequence[Step], tool_roles: Mapping[str, str] | None = None) -> Alternatives:
@@ -144,7 +145,7 @@ def test_of_a_long_list_none_is_named() -> None:
 def test_an_error_of_the_tool_is_one_of_its_results() -> None:
     wrong = act("go", "Error: no door to 'cave' here. Doors: attic, cellar, pantry.", is_error=True, door="cave")
     gone = [act("go", "You are in a room. Doors: hall.", door=door) for door in ("attic", "cellar")]
-    assert untried([wrong, wrong]) == Alternatives()
+    assert untried([wrong, wrong]).names == ("attic", "cellar", "pantry")
     assert untried([wrong, *gone, wrong]) == Alternatives(("pantry",), newest=True)
 
 
@@ -204,3 +205,44 @@ def test_prose_code_and_numbers_are_no_list(text: str) -> None:
 def test_a_file_that_a_shell_shows_lists_nothing() -> None:
     shown = act("bash", "base.ini\nprod.ini\nports.yaml", command="cat notes.txt")
     assert untried([shown, *READ]) == Alternatives()
+
+
+# --- what an error lists
+
+
+GIVEN: Mapping[str, JSON] = {"customer": "C-4", "date": "17 Mar"}
+FORMS = "Forms: 17-Mar-2026, 2026/03/17, 03/17/2026."
+
+
+def refusal(text: str, name: str = "find_orders", given: Mapping[str, JSON] = GIVEN) -> Step:
+    return acted(name, dict(given), f"Error: {text}", is_error=True)
+
+
+def test_what_an_error_lists_for_the_argument_that_it_quotes_is_named() -> None:
+    named = ("17-Mar-2026", "2026/03/17", "03/17/2026")
+    first = refusal(f"cannot read the date '17 Mar'. {FORMS}")
+    assert with_form([first]) == Alternatives(
+        named, newest=True, form=Form("find_orders", "date", "", {"customer": "C-4", "date": ""}), seen=0
+    )
+    tried = act("find_orders", "Error: no such day", is_error=True, customer="C-4", date="2026/03/17")
+    assert untried([first, tried, first]).names == ("17-Mar-2026", "03/17/2026")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        refusal(f"cannot read the date. {FORMS}"),
+        refusal(f"cannot read '17 March'. {FORMS}"),
+        refusal(f"'17 Mar' is no day of 'C-4'. {FORMS}"),
+        refusal("unexpected '17 Mar'. Arguments: customer, date, shop."),
+        refusal(f"cannot read the date '17 Mar'. {FORMS}", name="refund_orders"),
+        refusal(f"cannot read the date '17 Mar'. {FORMS}", name="set_date"),
+        refusal(f"cannot read the date '17 Mar'. {FORMS}", name="web_search"),
+        refusal("cannot read the amount '5 x'. Amounts: five, six, seven.", given={"amount": "5 x"}),
+        refusal("cannot read 'x' here. Names: alpha, beta, gamma.", name="find_name", given={"id": "x"}),
+        act("find_orders", f"Nothing on '17 Mar'. {FORMS}", customer="C-4", date="17 Mar"),
+    ],
+    ids=lambda step: f"{step.tool_calls[0].name}: {step.tool_results[0].output[:40]}",
+)
+def test_a_look_alike_names_nothing(step: Step) -> None:
+    assert untried([step]) == Alternatives()

@@ -54,6 +54,15 @@ def test_the_text_of_a_cycle_waits_for_the_place_where_the_untried_call_can_be_m
     assert (told[0], found[told[0]].hint) == (told_at, 'Not tried yet: go(door="attic"), go(door="pantry").')
 
 
+def test_the_text_of_errors_in_turn_waits_for_the_one_that_lists_what_may_be_given() -> None:
+    listing = "Error: cannot read the date '17 Mar'. Forms: 17-Mar-2026, 2026/03/17, 03/17/2026."
+    one = act("find_orders", listing, is_error=True, date="17 Mar")
+    other = act("find_orders", "Error: this shop uses another form", is_error=True, date="2026/03/17")
+    found = play([one, other] * 4)
+    assert [at for at, each in enumerate(found) if each.inject] == [6]
+    assert found[6].hint == 'Not tried yet: find_orders(date="17-Mar-2026"), find_orders(date="03/17/2026").'
+
+
 @hypothesis_settings(deadline=None)
 @hypothesis_given(st.lists(st.sampled_from([HALL, ATTIC, LOFT, ROOF, CELLAR, VAULT]), min_size=6, max_size=30))
 def test_a_text_waits_two_steps_at_most_and_only_while_the_agent_goes_round(run: list[Step]) -> None:

@@ -21,6 +21,8 @@ MAX_FORM = 80
 MAX_TAKEN = 8
 """Members of each form that are remembered as used."""
 _BITS = 0xFFFFFF
+_SURE = 0
+"""Stands among the members that were taken for an error that says which argument takes them."""
 
 _ARGUMENT = re.compile(r"[A-Za-z_][\w-]{0,23}", re.ASCII)
 _SECRET = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
@@ -76,8 +78,10 @@ class Use(NamedTuple):
     def suits(self, members: Iterable[str]) -> bool:
         """Return True if the agent has used two members in this form: of this list, or of one of its kind.
 
-        Members with a folder, or after one, belong together only in one list.
+        Members with a folder, or after one, belong together only in one list. An error may have said so instead.
         """
+        if _SURE in self.taken:
+            return True
         members = [*members]
         if self.form.prefix or any("/" in member for member in members):
             return len({*self.taken} & {*map(_mark, members)}) >= TWO
@@ -88,16 +92,41 @@ def _mark(member: str) -> int:
     return hash_of(member) & _BITS
 
 
-def with_use(uses: Sequence[Use], kind: int, form: Form, member: str, index: int, *, strict: bool) -> list[Use]:
+def with_use(
+    uses: Sequence[Use], kind: int, form: Form, member: str, index: int, *, strict: bool, is_sure: bool = False
+) -> list[Use]:
     """Return the uses after a call in this form, which took a member of a list of this kind.
 
-    With `strict`, only names like those that the agent took are offered: the tool does more than look.
+    With `strict`, only names like those that the agent took are offered: the tool does more than look. Where an error
+    says that the form takes such members, it `is_sure`, and needs no second use.
     """
     left = [use for use in uses if (use.kind, use.form) != (kind, form)]
     before = next((use for use in uses if use not in left), Use(kind, form, index, 0, ()))
     marks = [mark for mark in before.taken if mark != _mark(member)]
     most = max(before.most, count_of_words(member), 1) if strict else 0
-    return [*left, Use(kind, form, index, most, (*marks, _mark(member))[-MAX_TAKEN:])][-MAX_FORMS:]
+    sure = [_SURE] if is_sure and _SURE not in marks else []
+    return [*left, Use(kind, form, index, most, (*sure, *marks, _mark(member))[-MAX_TAKEN:])][-MAX_FORMS:]
+
+
+def refused(call: ToolCall, text: str, members: Sequence[str]) -> tuple[Form, str] | None:
+    """Return the form of a call whose error quotes the value of one argument, and that value.
+
+    The error says for which argument the members of its list are; not if they are the names of arguments.
+    """
+    given = call.arguments
+    if not isinstance(given, (dict, Mapping)) or not given.keys().isdisjoint(members):
+        return None
+    texts = {name: value for name, value in given.items() if isinstance(value, str)}
+    quoted = [(name, value) for name, value in texts.items() if _is_quoted(value, text)]
+    if len(quoted) != 1 or not may_fill(call.name, given):
+        return None
+    name, value = quoted[0]
+    rest: dict[str, JSON] = {**given, name: ""} if len(given) > 1 else {}
+    return (Form(call.name, name, "", rest), value) if _may_be_kept(call.name, {**rest, name: ""}) else None
+
+
+def _is_quoted(value: str, text: str) -> bool:
+    return len(value) > 1 and any(f"{mark}{value}{mark}" in text for mark in "'\"`")
 
 
 def form_of_call(call: ToolCall, members: Sequence[str]) -> tuple[Form, str] | None:

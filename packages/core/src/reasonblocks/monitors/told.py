@@ -68,8 +68,8 @@ def text_about(step: Step, index: int, account: Account, nth: int, sightings: JS
         found = untried.alternatives(sightings, index)
         hint = untried_text(found, call, failed=moment.failed)
         row = "untried" if hint else ""
-        away = bool(hint) and found.form is not None and _is_away(found, found.form, call)
-        waits = away and _comes_back_to(found.seen, index, account)
+        later = _is_away(found, call) if hint else moment.failed and not found.newest
+        waits = later and _comes_back_to(found.seen, index, account)
     return Told(f"{fact}: {quoted(line)}." if line else f"{fact}.", hint, row, waits)
 
 
@@ -173,20 +173,21 @@ def untried_text(found: Alternatives, call: ToolCall, *, failed: bool) -> str:
     calls = _calls(form, found.names)
     if not calls:
         return ""
-    if not _is_away(found, form, call):
+    if not _is_away(found, call):
         return f"Not tried yet{' after this result' * found.here}: {', '.join(calls)}."
     return (
         f"Not tried yet: {found.shown_by} and then {calls[0]}." if found.shown_by and "…" not in found.shown_by else ""
     )
 
 
-def _is_away(found: Alternatives, form: Form, call: ToolCall) -> bool:
+def _is_away(found: Alternatives, call: ToolCall) -> bool:
     """Return True if the agent has to go elsewhere before it can make the untried calls.
 
     So it is if the tool that takes members showed this older list itself, and was called since: it leads from place to
     place, and the last place, such as a room with one door, has no list.
     """
-    if looks_up(form.tool):
+    form = found.form
+    if form is None or looks_up(form.tool):
         return False
     if found.elsewhere:
         return True

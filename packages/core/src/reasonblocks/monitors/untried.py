@@ -17,8 +17,8 @@ from ..account.sameness import hash_of
 from ..types import JSON, Account, Step, ToolCall
 from ..util.json import MAX_INT, storable
 from .excerpts import call_line
-from .forms import Form, Use, form_of_call, with_use
-from .listed import LONGEST_LIST, labelled_names, lists_in
+from .forms import Form, Use, form_of_call, refused, with_use
+from .listed import HEAD, LONGEST_LIST, labelled_names, lists_in
 from .memory import count, table
 from .offers import LONGEST_NAME, changes_nothing, may_offer, may_show, may_take
 from .roles import trust_of
@@ -125,6 +125,8 @@ def gather(step: Step, index: int, account: Account, memory: JSON, tool_roles: M
     kinds = {call.id: kind_of(call, tool_roles) for call in step.tool_calls[:MAX_CALLS]}
     changes = any(kind.changes for kind in kinds.values())
     new = [] if changes else list(_shown(step, index, kinds, tool_roles, known))
+    if new and account.did.failed and len(step.tool_calls) == len(step.tool_results) == 1:
+        uses = _refused(uses, step.tool_calls[0], step.tool_results[0].output, new, index, tool_roles)
     return {
         "shown": [one.row for one in (_with(lists, new) if new else lists)],
         "uses": [use.row for use in uses],
@@ -288,6 +290,19 @@ def _taken(
             uses = with_use(uses, kind, form, member, index, strict=not changes_nothing(call, tool_roles))
             lists = [one._replace(used=index) if one.kind == kind and member in one.members else one for one in lists]
     return lists, uses
+
+
+def _refused(
+    uses: list[Use], call: ToolCall, text: str, lists: Sequence[_List], index: int, tool_roles: Mapping[str, str]
+) -> list[Use]:
+    """Return the uses after an error that quotes an argument of its call and lists what it may be."""
+    for one in lists:
+        found = refused(call, text[:HEAD], one.members) if may_take(call, one.source, tool_roles) else None
+        if found is not None:
+            form, value = found
+            strict = not changes_nothing(call, tool_roles)
+            uses = with_use(uses, one.kind, form, value, index, strict=strict, is_sure=True)
+    return uses
 
 
 def _shown(
