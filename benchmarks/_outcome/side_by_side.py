@@ -153,7 +153,7 @@ def side_by_side(rows: Sequence[Row], count: int) -> Iterator[str]:
     places = {(row.family, row.seed) for row in rows if row.phase == "branch"}
     for change in get_args(Change):
         if all(pair.change != change for pair in found):
-            yield f"An arm {change} at none of {len(places)} branch points."
+            yield f"Of {len(places)} branch points, none was {change} by an arm."
 
 
 def _won(outcomes: Sequence[bool]) -> str:

@@ -21,7 +21,8 @@ import numpy as np
 from .rows import Phase, Row
 
 __all__ = [
-    "MIN_POINTS", "OFF", "Effect", "Flips", "Interval", "Point", "Sample", "base_failure", "break_even", "effect",
+    "MIN_POINTS", "OFF", "Effect", "Flips", "Interval", "Point", "Sample", "base_failure", "break_even", "changed",
+    "effect",
     "figure", "further", "healthy", "interval", "macro", "mcnemar", "mean_of", "samples", "share_interval",
     "sign_flip_p",
 ]  # fmt: skip
@@ -323,6 +324,11 @@ def mcnemar(recovered: int, disrupted: int) -> float:
     turned = recovered + disrupted
     tail = sum(comb(turned, count) for count in range(min(recovered, disrupted) + 1))
     return min(1.0, 2 * tail / (1 << turned))
+
+
+def changed(sample: Sample, arm: str) -> int:
+    """Return the number of points at which the arm won more or less often than `off`."""
+    return sum(point.mean(arm, _won) != point.mean(OFF, _won) for point in sample.points)
 
 
 def sign_flip_p(sample: Sample, arm: str, families: Collection[str]) -> float:

@@ -18,12 +18,12 @@ from .rows import Phase, Row
 from .statistics import (
     BOOT,
     MIN_POINTS,
-    OFF,
     Effect,
     Interval,
     Sample,
     base_failure,
     break_even,
+    changed,
     effect,
     further,
     interval,
@@ -136,8 +136,7 @@ def _verdict(sample: Sample, case: _Case, scope: str, families: Sequence[str]) -
     failed = 1 - found.off if case.whole else base_failure(sample)
     limit, p = break_even(turned), sign_flip_p(sample, case.arm, families)
     decision, reason = _decided(found.points, bool(families), interval(advantage), p, failed, limit)
-    changed = sum(point.mean(case.arm, _won) != point.mean(OFF, _won) for point in sample.points)
-    more = _more(found.points, changed, advantage) if decision == "undecided" else None
+    more = _more(found.points, changed(sample, case.arm), advantage) if decision == "undecided" else None
     return Verdict(
         model=case.model, through=case.through, phase="whole" if case.whole else "branch", arm=case.arm, scope=scope,
         decision=decision, reason=reason, points=found.points, advantage=interval(advantage), p=p,
@@ -149,19 +148,15 @@ def _verdict(sample: Sample, case: _Case, scope: str, families: Sequence[str]) -
     )  # fmt: skip
 
 
-def _more(points: int, changed: int, advantage: Draws) -> int | None:
+def _more(points: int, turned: int, advantage: Draws) -> int | None:
     """Return how many further points are needed if the effect is as seen; None without one, or if none are.
 
     They are at least those that a family lacks, and those in which enough points change, if as many change as now.
     """
-    if not changed or isclose(advantage[0], 0.0, abs_tol=1e-9):
+    if not turned or isclose(advantage[0], 0.0, abs_tol=1e-9):
         return None
-    enough = ceil(LEAST_CHANGED * points / changed) - points
+    enough = ceil(LEAST_CHANGED * points / turned) - points
     return max(further(points, advantage) or 0, enough, MIN_POINTS - points, 0) or None
-
-
-def _won(row: Row) -> float:
-    return float(row.won)
 
 
 def _advantage(found: Effect) -> Draws:

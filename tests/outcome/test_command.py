@@ -172,7 +172,7 @@ def test_runs_of_a_task_that_was_edited_are_refused(server: ScriptedServer, comm
 
 def test_without_a_verdict_it_says_what_to_do(server: ScriptedServer, command: Command) -> None:
     assert "There is no verdict" in command(*on(server, "--shadow"))
-    assert "at none of 0 branch points." in command("--out", "pilot", "--side-by-side", "2")
+    assert "Of 0 branch points, none was helped" in command("--out", "pilot", "--side-by-side", "2")
     fair, stuck = shadow("house", 0, point=None), shadow("house", 1, point=3)
     assert "in none of 1 shadow runs would the agent have been told" in outcome.unjudged([fair])
     assert "in 1 of 2 shadow runs the agent would have been told" in outcome.unjudged([fair, stuck])

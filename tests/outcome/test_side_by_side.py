@@ -64,5 +64,5 @@ def test_a_pair_is_json() -> None:
 
 def test_without_branches_there_is_nothing_to_show_and_the_page_says_so() -> None:
     assert pairs([], 3) == []
-    lines = ["An arm helped at none of 0 branch points.", "An arm harmed at none of 0 branch points."]
+    lines = [f"Of 0 branch points, none was {change} by an arm." for change in ("helped", "harmed")]
     assert [*side_by_side([], 3)] == lines

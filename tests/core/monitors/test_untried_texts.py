@@ -7,7 +7,7 @@ import re
 
 import pytest
 from hypothesis import given as hypothesis_given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from reasonblocks.monitors.memory import table
@@ -63,7 +63,7 @@ def test_the_text_of_errors_in_turn_waits_for_the_one_that_lists_what_may_be_giv
     assert found[6].hint == 'Not tried yet: find_orders(date="17-Mar-2026"), find_orders(date="03/17/2026").'
 
 
-@hypothesis_settings(deadline=None)
+@settings(deadline=None)
 @hypothesis_given(st.lists(st.sampled_from([HALL, ATTIC, LOFT, ROOF, CELLAR, VAULT]), min_size=6, max_size=30))
 def test_a_text_waits_two_steps_at_most_and_only_while_the_agent_goes_round(run: list[Step]) -> None:
     waited = 0
@@ -130,7 +130,7 @@ def test_a_search_is_not_asked_for_again_after_another_result() -> None:
     assert said([*vain, other]) == ""
 
 
-@hypothesis_settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60)
 @hypothesis_given(ways=st.lists(st.sampled_from(["north", "south", "east"]), min_size=2, max_size=24))
 def test_what_was_not_tried_after_a_result_was_not(ways: list[str]) -> None:
     """A walk in a ring of three rooms: north and east lead on, south back."""
