@@ -43,6 +43,20 @@ def test_a_share_that_moves_is_movement() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "output", "failed"),
+    [
+        ("SyntaxError: invalid syntax", "Line 1 is now SyntaxError: invalid syntax", False),
+        ("raise ValueError('permission denied')", "1: raise ValueError('permission denied')", False),
+        ("error: none\nstatus: failed", "config.yaml:\n1 error: none\n2 status: failed", False),
+        ("no line", "Error: no line 'no line'. Lines: 1 to 6.", True),
+        ("x = 1", "SyntaxError: invalid syntax in 'x = 1'", True),
+    ],
+)
+def test_words_that_an_edit_wrote_are_no_error_of_the_edit(text: str, output: str, failed: bool) -> None:
+    assert after(step("edit_line", {"line": "1", "text": text}, output)).did.failed is failed
+
+
 def test_an_error_is_never_waiting() -> None:
     output = "running 1 test\ntest sums ... FAILED\n\ntest result: FAILED. 0 passed; 1 failed; finished in 0.00s"
     account = after(bash("cargo test", output, is_error=True))

@@ -199,7 +199,7 @@ def tools_of(name: str) -> frozenset[int]:
 
 
 def _call(call: ToolCall, result: ToolResult | None, kind: Kind) -> _Call:
-    reading = read_result(result, kind=kind) if result is not None else Reading("")
+    reading = read_result(result, kind=kind, given=call.arguments) if result is not None else Reading("")
     values = own_values(call.arguments)
     listed = not kind.roles.isdisjoint((LIST, SEARCH))
     text = reading.text

@@ -11,6 +11,7 @@ from ..types import JSON, ToolResult
 from ..util.text import EDGE
 from .calls import Kind
 from .message import message_line
+from .sameness import own_values
 
 WRAPPED = 2 * EDGE
 """Characters of the longest result that is read as JSON."""
@@ -65,10 +66,11 @@ class Reading(NamedTuple):
     """A runner's totals are in it, such as those that an editor adds to its own answer."""
 
 
-def read_result(result: ToolResult, *, kind: Kind) -> Reading:
-    """Return the reading of a result of a call of this kind.
+def read_result(result: ToolResult, *, kind: Kind, given: JSON = None) -> Reading:
+    """Return the reading of a result of a call of this kind with the arguments `given`.
 
-    Words count also beside a flag that reports no error: many tools return their errors as texts.
+    Words count also beside a flag that reports no error: many tools return their errors as texts. Those that an edit
+    wrote itself do not: an editor shows what it has written.
     """
     text, coded = _unwrapped(result.output)
     if "Remainder of file ignored" in text:
@@ -81,9 +83,9 @@ def read_result(result: ToolResult, *, kind: Kind) -> Reading:
     failed = result.is_error is True or coded is True or red
     made = edits and (_MADE.search(text[:REFUSAL_HEAD].lower()) or _UPDATED.search(tail)) is not None
     if not failed and coded is None and not made:
-        failed = _announces_error(text, looks=looks, checks=kind.checks) or (
-            kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
-        )
+        failed = _says_failed(text, kind)
+        if failed and edits:
+            failed = _says_failed(_without(text, own_values(given)), kind)
     nothing = (not failed or kind.searches) and says_nothing(text)
     failed = failed and not nothing
     waiting = not (failed or nothing or red or green) and says_unfinished(text)
@@ -92,6 +94,18 @@ def read_result(result: ToolResult, *, kind: Kind) -> Reading:
         text[:REFUSAL_HEAD]
     )
     return Reading(text, failed, waiting, nothing, checked, totals or green)
+
+
+def _says_failed(text: str, kind: Kind) -> bool:
+    return _announces_error(text, looks=kind.looks, checks=kind.checks) or (
+        kind.changes and _REFUSED.search(text[:REFUSAL_HEAD].lower()) is not None
+    )
+
+
+def _without(text: str, values: Sequence[str]) -> str:
+    for value in values:
+        text = text.replace(value, "")
+    return text
 
 
 def _unwrapped(text: str) -> tuple[str, bool | None]:

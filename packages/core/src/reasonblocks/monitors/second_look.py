@@ -59,7 +59,7 @@ def _after_call(work: Work, call: ToolCall, result: ToolResult | None, tool_role
     if NOTE in kind.roles:
         return work
     work = replace(work, shell=True) if kind.shell and not work.shell else work
-    reading = None if result is None else read_result(result, kind=kind)
+    reading = None if result is None else read_result(result, kind=kind, given=call.arguments)
     refused = reading is not None and reading.failed and kind.is_single and not _MERGES.search(kind.command)
     if kind.changes and not (refused or only_records(kind) or _INSTALLS.match(kind.command)):
         changes = (*work.changes, call_line([call]))[-CHANGES:]

@@ -33,7 +33,8 @@ class Moment:
     @cached_property
     def reading(self) -> Reading:
         results = self.step.tool_results
-        return read_result(results[0] if results else ToolResult(call_id="", output=""), kind=self.kind)
+        result = results[0] if results else ToolResult(call_id="", output="")
+        return read_result(result, kind=self.kind, given=self.call.arguments)
 
     @cached_property
     def own(self) -> bool:
