@@ -194,7 +194,7 @@ def test_a_hint_follows_the_fact_of_a_text_and_is_a_field_of_its_own() -> None:
     for index in range(3):
         account = observe(UNKNOWN, account, index, {})
         memory = gather(UNKNOWN, index, account, memory, {})
-    told = text_about(UNKNOWN, 2, account, 1, memory, {})
+    told = text_about(UNKNOWN, 2, account, memory, {})
     assert told.text == f"{told.fact} {told.hint}"
     assert told.hint == 'execute(sql="DESCRIBE orders") lists the columns of orders.'
     assert told.fact.endswith("""Unknown column 'day' in 'field list'".""")

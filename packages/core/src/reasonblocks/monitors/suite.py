@@ -128,13 +128,12 @@ def _kind(name: str | None, account: Account, doubted: list[tuple[str, Doubt]]) 
 def _spoken(name: str, quiet: Evaluation, request: Evaluate, settings: SuiteSettings) -> Evaluation | None:
     """Return the evaluation with this monitor's text, if it is to be told now."""
     index, account = request.index, request.account
-    nth = 1 + sum(told.monitor == name for told in request.injected)
-    if nth > TEXTS or name in DOUBTING:
+    if name in DOUBTING or sum(told.monitor == name for told in request.injected) >= TEXTS:
         return None
     if name in LETTERS:
         if not is_told(account, request.patience):
             return None
-        told = text_about(request.step, index, account, nth, request.memories.get(OWN_MEMORY), settings.tool_roles)
+        told = text_about(request.step, index, account, request.memories.get(OWN_MEMORY), settings.tool_roles)
         path = "patience"
     else:
         steps = next(steps for one, _, _, steps in request.observed if one == name) or (index,)

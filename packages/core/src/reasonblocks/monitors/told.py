@@ -21,7 +21,7 @@ from .roles import looks_up
 from .untried import Alternatives
 
 TEXTS = 3
-"""Texts of one monitor in a run: the evidence, a shorter one, a request for another kind of step."""
+"""Texts of one monitor in a run."""
 PLACES = 4
 """Earlier steps that a text names."""
 CYCLES = (2, 3)
@@ -47,8 +47,11 @@ class Told(NamedTuple):
         return f"{self.fact} {self.hint}".strip()
 
 
-def text_about(step: Step, index: int, account: Account, nth: int, sightings: JSON, roles: Mapping[str, str]) -> Told:
-    """Return the text about the newest step, the `nth` of its monitor (1 to 3); an empty one if nothing can be said."""
+def text_about(step: Step, index: int, account: Account, sightings: JSON, roles: Mapping[str, str]) -> Told:
+    """Return the text about the newest step; an empty one if nothing can be said.
+
+    Each text stands alone: guidance is in one call, so the agent does not see an earlier one any more.
+    """
     now = [action for action in account.actions if action.step == index]
     calls = ends(step.tool_calls, MAX_CALLS)
     if not now or not (calls or step.tool_results):
@@ -61,7 +64,7 @@ def text_about(step: Step, index: int, account: Account, nth: int, sightings: JS
         return Told()
     fact = f"{fact[0].upper()}{fact[1:]}" if fact.startswith("at least ") else fact
     alone = len(step.tool_calls) <= 1
-    line = _line(moment) if nth == 1 and alone and calls else ""
+    line = _line(moment) if alone and calls else ""
     row, hint = hint_of(moment) if alone else ("", "")
     waits = False
     if not hint and calls:

@@ -264,7 +264,7 @@ def _silence(replayed: ReplayedRun, index: int) -> str:
     if not able:
         return ""
     step, roles = replayed.run.steps[index], replayed.tool_roles
-    if loops and text_about(step, index, stand.account, 1, stand.sightings, roles).waits:
+    if loops and text_about(step, index, stand.account, stand.sightings, roles).waits:
         return "the agent goes round, and soon comes to where it can make an untried call"
     return "there is nothing new to say"
 
