@@ -144,14 +144,14 @@ def test_a_gap_in_the_trouble_is_not_stalled() -> None:
     evaluations = [speaks(f"Text {at}. Advice.", monitor="semantic_loop") for at in range(30)]
 
     def scorer(done: Step) -> float:
-        if done.tool_calls[0].id in ("c9", "c11"):
+        if done.tool_calls[0].id == "c3":
             raise ValueError("no score")
         return 0.4
 
     session = client(*evaluations, stop_when="stalled", scorer=scorer, strict=False).session()
     with pytest.raises(RunStopped):
         run(session, 30)
-    assert len(session.step_log) == 15
+    assert len(session.step_log) == 12
 
 
 def test_the_condition_sees_the_calls_that_only_the_completed_step_names() -> None:

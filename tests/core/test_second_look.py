@@ -13,6 +13,7 @@ from reasonblocks.exceptions import ProtocolError
 from reasonblocks.types import Doubt, Evaluation, Step, StepDecision, StepInput, StepOutcome, Usage
 from reasonblocks_testing import RecordingSink
 from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT, FAILS, HONEST, PASSES, UNCHECKED, spoken
+from tests.core.steps import acted
 from tests.core.world import Scores, ScriptedEvaluator, ScriptedReasonBlocks, final, found, real, through_json
 from tests.core.world import client as scripted
 
@@ -126,10 +127,10 @@ def test_an_answer_alone_does_not_settle_the_doubt(caplog: pytest.LogCaptureFixt
 
 def test_cap_and_cooldown_do_not_prevent_it_and_it_counts_as_an_injection() -> None:
     session = client().session(task="Fix the tests.")
-    failing = [FAILS] * 18
-    play(session, EDIT, *failing, CLAIMS)
+    reads = [acted("read_file", {"path": f"{at}.py"}, f"text {at}") for at in range(15)]
+    play(session, EDIT, *[one for at in (0, 5, 10) for one in (*reads[at : at + 5], *[FAILS] * 5)], CLAIMS)
     told = len(session.trace.state.injected)
-    assert told >= 3
+    assert told == 3
     assert look(session, CLAIMS) is not None
     assert len(session.trace.state.injected) == told + 1
     assert session.trace.state.injected[-1].monitor == "claim_contradiction"

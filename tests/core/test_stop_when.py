@@ -21,6 +21,8 @@ from tests.core.world import RecordingSink, begin, called, client, final, hangin
 
 quick = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 MONITORS = ("semantic_loop", "late_sprawl")
+FIRED = [frozenset(MONITORS[:count]) for count in (0, 1, 1, 1, 2, 2, 2)]
+"""Mostly with the first one, so that trouble that lasts is not rare."""
 
 
 def at_call(number: int, reason: str = "enough") -> Callable[[Any], str | None]:
@@ -194,10 +196,8 @@ def plainly_stalled(state: FSMState, told: list[tuple[int, str]], fired: list[fr
         return True
     for monitor in MONITORS:
         calls = [call for call, name in told if name == monitor]
-        if len(calls) < 3:
-            continue
-        after = [step for step in range(len(fired)) if step >= calls[2]]
-        if len(after) >= 3 and all(monitor in fired[step] for step in after[-3:]):
+        after = [step for step in range(len(fired)) if calls and step >= calls[0]]
+        if len(after) >= 8 and all(monitor in fired[step] for step in after[-8:]):
             return True
     return False
 
@@ -206,10 +206,10 @@ def plainly_stalled(state: FSMState, told: list[tuple[int, str]], fired: list[fr
 @given(
     st.sampled_from([FSMState.NORMAL, FSMState.SLOW, FSMState.SKIP, FSMState.FAST]),
     st.lists(st.sampled_from(MONITORS), max_size=5),
-    st.lists(st.frozensets(st.sampled_from(MONITORS)), min_size=1, max_size=14),
+    st.lists(st.sampled_from(FIRED), min_size=1, max_size=14),
     st.randoms(use_true_random=False),
 )
-def test_stalled_is_skip_or_the_same_trouble_3_steps_after_the_last_rung(
+def test_stalled_is_skip_or_the_same_trouble_8_steps_after_a_text(
     state: FSMState, monitors: list[str], fired: list[frozenset[str]], dice: Any
 ) -> None:
     calls = sorted(dice.sample(range(1, len(fired) + 5), len(monitors)))
@@ -228,13 +228,13 @@ def test_stalled_is_skip_or_the_same_trouble_3_steps_after_the_last_rung(
     assert is_stalled(trace) is plainly_stalled(state, told, fired)
 
 
-def test_a_run_whose_loop_outlasts_the_last_rung_is_stalled() -> None:
+def test_a_run_whose_loop_lasts_after_a_text_is_stalled() -> None:
     evaluations = [speaks(f"Text {at}. Advice.", monitor="semantic_loop") for at in range(30)]
     session = client(*evaluations, stop_when="stalled", scorer=lambda done: 0.4).session()
     with pytest.raises(RunStopped, match="stalled"):
         run(session, 30)
     told = [entry.step for entry in session.step_log if entry.intervention_texts]
-    assert (told, len(session.step_log)) == ([1, 4, 7], 10)
+    assert (told, len(session.step_log)) == ([1, 4, 7], 9)
 
 
 def test_a_run_in_skip_is_stalled() -> None:

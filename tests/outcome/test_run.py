@@ -185,11 +185,17 @@ def test_a_wait_says_nothing_before_its_end_and_then_what_the_monitor_finds() ->
 
 
 def test_the_most_injections_of_an_arm_are_a_limit() -> None:
-    one = run()
-    played(one, to_and_fro)
-    steered, once = (run(arm, phase="branch", start=one.point) for arm in ("shipped", "once"))
-    played(steered, to_and_fro)
-    played(once, to_and_fro)
+    factory = type("ManyCells", (Cells,), {"max_steps": 30})
+
+    def two_troubles(query: Query) -> Reply:
+        made = turns(query)
+        return go(10 + made) if 10 <= made < 16 else to_and_fro(query)
+
+    one = run(factory=factory)
+    played(one, two_troubles)
+    steered, once = (run(arm, phase="branch", start=one.point, factory=factory) for arm in ("shipped", "once"))
+    played(steered, two_troubles)
+    played(once, two_troubles)
     assert len(steered.row().told) > 1
     assert once.row().told == steered.row().told[:1]
 

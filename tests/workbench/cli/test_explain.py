@@ -55,7 +55,7 @@ def test_a_step_is_explained_in_the_words_of_the_account(command: Command, path:
     [
         (0, "not told: the step is not dead"),
         (4, "3 of the newest 5 steps are dead, and 4 of 5 asks for 4"),
-        (6, "not told, cooldown: the same call"),
+        (6, "not told, it was told of this trouble, and there is no way on to name: the same call"),
         (7, "not told, no call follows: "),
     ],
 )
@@ -74,9 +74,11 @@ def why(command: Command, path: str, at: int, *more: str) -> str:
 
 
 def test_a_monitor_that_had_all_its_texts_is_named(command: Command, write: Write) -> None:
-    path = write("a.jsonl", run(EDIT, *[FAILED] * 11))
-    assert why(command, path, 9).startswith("told: ")
-    assert why(command, path, 10).startswith("not told, semantic_loop had all 3 texts: the same call")
+    live = [step("read_file", f"text {at}", f"a{at}.py") for at in range(20)]
+    troubles = [one for at in range(0, 20, 5) for one in (*live[at : at + 5], *[FAILED] * 5)]
+    path = write("a.jsonl", run(*troubles, EDIT))
+    assert ["told: " in why(command, path, at)[:6] for at in (9, 18, 28)] == [True] * 3
+    assert why(command, path, 38).startswith("not told, semantic_loop had all 3 texts: the same call")
 
 
 def test_a_check_is_told_and_later_ones_are_not_called_the_fourth(command: Command, write: Write) -> None:
@@ -84,7 +86,7 @@ def test_a_check_is_told_and_later_ones_are_not_called_the_fourth(command: Comma
     path = write("a.jsonl", run(*[one for change in changes for one in (change, CHECK)], EDIT))
     found = "the same check ended in the same way at least for the fourth time, with changes between"
     assert why(command, path, 7) == f"told: {found}"
-    assert why(command, path, 9) == f"not told, cooldown: {found}"
+    assert why(command, path, 9) == f"not told, it was told of this trouble, and there is no way on to name: {found}"
 
 
 def test_a_text_that_waits_for_its_place_says_so(command: Command, write: Write) -> None:

@@ -298,7 +298,7 @@ def test_the_course_of_the_difficulty_marks_a_stop_and_a_doubtful_end() -> None:
     assert "doubt        ?" in lines(doubtful)
 
 
-def lasting(*fired: tuple[str, ...], told: int = 3, **last: Any) -> ReplayedRun:
+def lasting(*fired: tuple[str, ...], told: int = 1, **last: Any) -> ReplayedRun:
     """Return a run that is told so many texts, and then stopped as stalled after steps on which these fired."""
     newest = [decided(monitors_fired=names, gate_decision="quiet") for names in fired[:-1]]
     final = decided(monitors_fired=fired[-1], gate_decision="final", stop="stalled", **last)
@@ -315,30 +315,30 @@ def test_a_stalled_run_says_that_it_is_in_skip() -> None:
 
 
 def test_a_stalled_run_names_the_only_monitor_that_fired_to_its_end() -> None:
-    run = lasting(("a", "b"), ("a",), ("a", "b"))
-    why = "stalled (a had all its 3 texts and still fired on the last 3 steps)"
+    run = lasting(*[("a", "b")] * 4, ("a",), *[("a", "b")] * 3)
+    why = "stalled (a was told of, and fired on each of the last 8 steps)"
     assert stop_line(run) == why
-    assert f"stopped     before step 6: {why}" in lines(run)
+    assert f"stopped     before step 9: {why}" in lines(run)
 
 
 def test_the_kinds_of_the_findings_tell_which_monitor_had_its_texts() -> None:
     both = ("semantic_loop", "cyclic_compression")
     churning = looping(TEXT, finding_kind="stale")
     stop = decided(monitors_fired=both, gate_decision="final", stop="stalled")
-    newest = [decided(monitors_fired=both)] * 2
-    run = replayed(looping(TEXT), *[churning] * 3, *newest, stop, steps=(Step(),) * 9)
-    assert stop_line(run).startswith("stalled (cyclic_compression had")
-    run = replayed(
-        looping(TEXT), *[looping(TEXT, finding_kind="error")] * 2, churning, *newest, stop, steps=(Step(),) * 9
-    )
-    assert stop_line(run).startswith("stalled (semantic_loop had")
+    newest = [decided(monitors_fired=both)] * 7
+    run = replayed(looping(TEXT), churning, *newest, stop, steps=(Step(),) * 12)
+    assert stop_line(run).startswith("stalled (cyclic_compression was")
+    run = replayed(looping(TEXT), looping(TEXT, finding_kind="error"), *newest, stop, steps=(Step(),) * 12)
+    assert stop_line(run).startswith("stalled (semantic_loop was")
 
 
 def test_a_stalled_run_does_not_choose_between_monitors() -> None:
-    assert stop_line(lasting(*[("b", "a")] * 3)).startswith("stalled (one of a, b had all its 3 texts")
+    assert stop_line(lasting(*[("b", "a")] * 8)).startswith("stalled (one of a, b was told of")
 
 
-@pytest.mark.parametrize("run", [lasting(*[("a",)] * 3, told=2), lasting(("a",), ("b",), ("a",)), lasting(("a",))])
+@pytest.mark.parametrize(
+    "run", [lasting(*[("a",)] * 8, told=0), lasting(*[("a",)] * 4, ("b",), *[("a",)] * 3), lasting(("a",))]
+)
 def test_a_stop_that_the_decisions_do_not_explain_has_its_reason_alone(run: ReplayedRun) -> None:
     assert stop_line(run) == "stalled"
 

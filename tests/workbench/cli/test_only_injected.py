@@ -35,14 +35,14 @@ def path(write: Write) -> str:
 
 def test_a_run_has_its_outcome_its_first_text_and_why(command: Command, path: str) -> None:
     lines = command("replay", path, "--only-injected").out.splitlines()
-    assert lines[0] == "l-0  failure  3 times, first after step 4 of 12: loop (semantic_loop 0.80)"
+    assert lines[0] == "l-0  failure  once after step 4 of 12: loop (semantic_loop 0.80)"
     assert lines[1].strip("| ┃").startswith("run(input=")
 
 
 def test_runs_without_an_intervention_are_only_counted(command: Command, path: str) -> None:
     out = command("replay", path, "--only-injected").out
     assert [name for name in ("f-0", "f-1") if name in out] == []
-    assert out.splitlines()[-1] == "7 interventions in 3 of 5 runs read"
+    assert out.splitlines()[-1] == "3 interventions in 3 of 5 runs read"
 
 
 def test_standing_rules_do_not_count(command: Command, write: Write) -> None:
@@ -65,7 +65,7 @@ def test_json_has_only_the_runs_with_an_intervention(command: Command, path: str
 
 def test_with_a_run_only_its_steps_with_a_text_are_shown(command: Command, path: str) -> None:
     out = command("replay", path, "--only-injected", "--run", "l-0").out
-    assert [line.split()[1] for line in out.splitlines() if line.startswith("step")] == ["4", "6", "8"]
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("step")] == ["4"]
 
 
 @pytest.mark.parametrize("columns", ["60", "100"])
@@ -77,7 +77,7 @@ def test_a_long_run_id_is_never_cut(
     out = command("replay", write("a.jsonl", looping(name)), "--only-injected").out.splitlines()
     assert out[0] == name
     assert max(map(len, out[1:])) <= int(columns)
-    assert out[1].startswith("  failure  3 times, first after step 4 of 12")
+    assert out[1].startswith("  failure  once after step 4 of 12")
 
 
 STOPS = "long enough"
@@ -124,7 +124,7 @@ def test_full_prints_every_text_of_each_run_whole(command: Command, path: str) -
     out = command("replay", path, "--only-injected", "--full").out
     said = " ".join(line[2:] for line in out.splitlines() if line[:2] in ("| ", "┃ "))
     texts = [injection["text"] for run in objects for step in run["steps"] for injection in step["injections"]]
-    assert len(texts) >= 7
+    assert len(texts) == 3
     assert [text for text in texts if " ".join(text.split()) not in said] == []
     assert said.count("monitor says, before step 5: loop (semantic_loop 0.80)") == 3
     assert "standing rules" not in out

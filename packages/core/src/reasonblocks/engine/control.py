@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ..monitors.told import TEXTS
 from ..render.guidance import fit, note_injection
 from ..requests import Check, Collect, Flow, Review, ask
 from ..types import FSMState, Injection, Note, Settings, Source, StepDecision, TraceState
 from ..types.steering import Condition
 from . import budget
 
-LASTING_STEPS = 3
-"""Steps in a row on which a monitor has to fire after its last text before the run counts as stalled."""
+LASTING_STEPS = 8
+"""Steps in a row on which a monitor has to fire after a text of its own before the run counts as stalled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,22 +72,16 @@ def _reason(
 
 
 def is_stalled(state: TraceState) -> bool:
-    """Return True in SKIP, and if a monitor has fired on each of the 3 newest steps, all after its last text."""
+    """Return True in SKIP, and if a monitor has fired on each of the 8 newest steps, all after a text of its own."""
     if state.current_state is FSMState.SKIP:
         return True
     newest = state.steps[-LASTING_STEPS:]
-    if len(state.injected) < TEXTS or len(newest) < LASTING_STEPS:
+    if not state.injected or len(newest) < LASTING_STEPS:
         return False
     if newest[-1].step - newest[0].step >= LASTING_STEPS:  # a step between them was not evaluated
         return False
-    lasting = set.intersection(*(set(record.fired) for record in newest))
-    return any(_last_text(state, monitor, before=newest[0].step) for monitor in lasting)
-
-
-def _last_text(state: TraceState, monitor: str, before: int) -> bool:
-    """Return True if the monitor's last text was injected into the call of step `before`, or earlier."""
-    told = [injected.step for injected in state.injected if injected.monitor == monitor]
-    return len(told) >= TEXTS and told[TEXTS - 1] <= before
+    told = {injected.monitor for injected in state.injected if injected.step <= newest[0].step}
+    return not told.isdisjoint(set.intersection(*(set(record.fired) for record in newest)))
 
 
 def is_over_budget(state: TraceState) -> bool:

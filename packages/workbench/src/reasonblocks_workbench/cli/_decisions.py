@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from reasonblocks.account.calls import Kind, kind_of
+from reasonblocks.account.calls import kind_of
 from reasonblocks.account.message import message_line
 from reasonblocks.account.results import Reading, read_result
 from reasonblocks.engine.control import LASTING_STEPS
@@ -14,7 +14,7 @@ from reasonblocks.monitors.builtin import MONITORS
 from reasonblocks.monitors.kinds import TYPES
 from reasonblocks.monitors.patience import is_reached, rung_in_use
 from reasonblocks.monitors.profile import explores
-from reasonblocks.monitors.suite import DOUBTING, is_told
+from reasonblocks.monitors.suite import DOUBTING, is_known, is_told
 from reasonblocks.monitors.suite import LETTERS as LOOPS
 from reasonblocks.monitors.told import TEXTS, text_about
 from reasonblocks.types import JSON, FSMState, Injection, StepDecision, ToolCall
@@ -163,20 +163,19 @@ def _stalled_by(replayed: ReplayedRun, index: int) -> str:
     first = index + 1 - LASTING_STEPS
     if first < 0:
         return ""
-    named = _worn_out(replayed.decisions[:first], replayed.decisions[first : index + 1])
+    named = _lasting(replayed.decisions[:first], replayed.decisions[first : index + 1])
     who = named[0] if len(named) == 1 else f"one of {', '.join(named)}"
-    return f"{who} had all its {TEXTS} texts and still fired on the last {LASTING_STEPS} steps" if named else ""
+    return f"{who} was told of, and fired on each of the last {LASTING_STEPS} steps" if named else ""
 
 
-def _worn_out(before: Sequence[StepDecision], newest: Sequence[StepDecision]) -> list[str]:
-    """Return the monitor that fired on all the newest steps after its last text, or all that this may be true of.
+def _lasting(before: Sequence[StepDecision], newest: Sequence[StepDecision]) -> list[str]:
+    """Return the monitor that fired on all the newest steps after a text, or all that this may be true of.
 
     A decision does not name the monitor whose text it has, but the kind of its finding, which some texts lack.
     """
     told = [_speaker(decision) for decision in before if decision.gate_decision == "inject"]
     lasting = sorted(set.intersection(*(set(decision.monitors_fired) for decision in newest)))
-    certain = [monitor for monitor in lasting if told.count(monitor) >= TEXTS]
-    return certain[:1] or [monitor for monitor in lasting if told.count(monitor) + told.count("") >= TEXTS]
+    return [monitor for monitor in lasting if monitor in told][:1] or (lasting if "" in told else [])
 
 
 def _speaker(decision: StepDecision) -> str:
@@ -225,9 +224,13 @@ def roles_of(replayed: ReplayedRun, call: ToolCall) -> list[str]:
 def results(replayed: ReplayedRun, index: int) -> list[tuple[str, str]]:
     """Return how each result of a step is read: its status, and the line that says why it failed."""
     step = replayed.run.steps[index]
-    kinds = {call.id: kind_of(call, replayed.tool_roles) for call in step.tool_calls}
-    other = next(iter(kinds.values()), Kind(frozenset()))
-    readings = [read_result(result, kind=kinds.get(result.call_id, other)) for result in step.tool_results]
+    calls = {call.id: call for call in step.tool_calls}
+    other = next(iter(calls.values()), ToolCall(id="", name=""))
+    made = [calls.get(result.call_id, other) for result in step.tool_results]
+    readings = [
+        read_result(result, kind=kind_of(call, replayed.tool_roles), given=call.arguments)
+        for call, result in zip(made, step.tool_results, strict=True)
+    ]
     return [(_status(one), message_line(one.text) if one.failed else "") for one in readings]
 
 
@@ -264,8 +267,11 @@ def _silence(replayed: ReplayedRun, index: int) -> str:
     if not able:
         return ""
     step, roles = replayed.run.steps[index], replayed.tool_roles
-    if loops and text_about(step, index, stand.account, stand.sightings, roles).waits:
+    found = text_about(step, index, stand.account, stand.sightings, roles)
+    if loops and found.waits:
         return "the agent goes round, and soon comes to where it can make an untried call"
+    if loops and found.fact and not found.hint and is_known(stand.account, stand.injected, index):
+        return "it was told of this trouble, and there is no way on to name"
     return "there is nothing new to say"
 
 
