@@ -16,6 +16,7 @@ from reasonblocks import AdapterCaps, ReasonBlocks, SteeringSession
 from reasonblocks.adapters import adrive
 from reasonblocks.advisors import chat
 from reasonblocks.advisors.asking import INSTRUCTIONS
+from reasonblocks.engine import MOST_ADVICE
 from reasonblocks.exceptions import ConfigError
 from reasonblocks.types import Advice, AdviceRequest, ETrace, Evaluation, Step, StepInput, StepLogEntry, StepOutcome
 from reasonblocks_testing.loopback import Listener
@@ -53,11 +54,13 @@ def test_it_is_asked_only_when_a_text_is_due_and_its_answer_follows_the_fact() -
         return ADVICE
 
     log = stuck(advise)
-    assert told(log) == [f"{fact} {SAID}" for fact in facts()]
+    assert told(log)[0] == f"{facts()[0]} {SAID}"
     assert [entry.step for entry in log if entry.advisor_ms is not None] == [
         entry.step for entry in log if entry.gate_decision == "inject"
     ]
-    assert [(one.task, one.text) for one in asked] == [("Fix it.", fact) for fact in facts()]
+    assert told(log) == [f"{one.text} {SAID}" for one in asked]
+    assert {one.task for one in asked} == {"Fix it."}
+    assert len(asked) > len(facts())  # a trouble that was told is told again with advice alone
     assert asked[0].steps[-1] == 'I read same.\nread_file(path="same") -> same!'
     assert play(client(advise).session(), [False] * 20)[-1].advisor_ms is None
 
@@ -97,7 +100,7 @@ def test_a_lesson_stands_between_the_fact_and_the_advice() -> None:
 def test_no_advice_leaves_the_text_as_it_was(answer: object) -> None:
     log = stuck(lambda request: answer)
     assert told(log) == facts()
-    assert sum(entry.advisor_ms is not None for entry in log) == len(facts())
+    assert len(facts()) < sum(entry.advisor_ms is not None for entry in log) <= MOST_ADVICE
 
 
 @pytest.mark.parametrize("answer", [5, ["Read it."], Advice(text="a", tokens=-1), Advice(text="a", tokens=True), {}])

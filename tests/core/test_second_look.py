@@ -12,8 +12,8 @@ from reasonblocks.events import RunFinish
 from reasonblocks.exceptions import ProtocolError
 from reasonblocks.types import Doubt, Evaluation, Step, StepDecision, StepInput, StepOutcome, Usage
 from reasonblocks_testing import RecordingSink
-from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT, FAILS, HONEST, PASSES, UNCHECKED, spoken
 from tests.core.steps import acted
+from tests.core.test_doubts import CLAIMS, CONTRADICTED, DONE, EDIT, FAILS, HONEST, PASSES, UNCHECKED, spoken
 from tests.core.world import Scores, ScriptedEvaluator, ScriptedReasonBlocks, final, found, real, through_json
 from tests.core.world import client as scripted
 

@@ -48,9 +48,15 @@ def test_a_share_that_moves_is_movement() -> None:
     [
         ("SyntaxError: invalid syntax", "Line 1 is now SyntaxError: invalid syntax", False),
         ("raise ValueError('permission denied')", "1: raise ValueError('permission denied')", False),
-        ("error: none\nstatus: failed", "config.yaml:\n1 error: none\n2 status: failed", False),
+        ("x = 1\nraise ValueError('permission denied')", "a.py:\nx = 1\nraise ValueError('permission denied')", False),
         ("no line", "Error: no line 'no line'. Lines: 1 to 6.", True),
         ("x = 1", "SyntaxError: invalid syntax in 'x = 1'", True),
+        ("edit", "No edits were made in a.py", True),
+        ("apply", "The patch does not apply", True),
+        ("patch", "patch failed: a.py:3", True),
+        ("Error", "Error: quota exceeded", True),
+        ("SyntaxError: invalid syntax", "SyntaxError: invalid syntax (a.py, line 1)", True),
+        ("match", "search did not match", True),
     ],
 )
 def test_words_that_an_edit_wrote_are_no_error_of_the_edit(text: str, output: str, failed: bool) -> None:

@@ -195,27 +195,8 @@ def test_each_finding_has_its_kind(did: Did, letters: str, kind: str) -> None:
 
 def test_after_three_texts_a_monitor_is_quiet() -> None:
     told = [tuple([Injected(step=at, monitor="semantic_loop") for at in range(count)]) for count in range(4)]
-    texts = [play([*reads(4), *failing(6)], injected)[-1].intervention_text for injected in told]
+    texts = [play(failing(6), injected)[-1].intervention_text for injected in told]
     assert [text is None for text in texts] == [False, False, False, True]
-
-
-def reads(count: int) -> list[Step]:
-    return [act("read_file", f"text {at}", path=f"a{at}.py") for at in range(count)]
-
-
-@pytest.mark.parametrize(("live", "told"), [(0, False), (3, False), (4, True), (5, True)])
-def test_a_trouble_is_told_once_without_a_way_on_until_four_live_steps(live: int, told: bool) -> None:
-    run = [*failing(5), *reads(live), *failing(5)]
-    first = (Injected(step=5, monitor="semantic_loop"),)
-    assert first_told(play(run)) == 4
-    assert play(run, first)[-1].inject is told
-
-
-def test_a_trouble_is_told_again_with_a_way_on() -> None:
-    hall = act("go", "You are in the hall. Doors: attic, cellar, pantry.", door="hall")
-    cellar = act("go", "You are in the cellar. Doors: hall.", door="cellar")
-    found = play([hall, cellar] * 6, (Injected(step=8, monitor="cyclic_compression"),))
-    assert [one.hint for one in found[9:] if one.inject]
 
 
 def test_a_task_that_no_word_of_a_step_is_of_is_drift_and_tells_nothing() -> None:

@@ -55,7 +55,7 @@ def test_a_step_is_explained_in_the_words_of_the_account(command: Command, path:
     [
         (0, "not told: the step is not dead"),
         (4, "3 of the newest 5 steps are dead, and 4 of 5 asks for 4"),
-        (6, "not told, it was told of this trouble, and there is no way on to name: the same call"),
+        (6, "not told, cooldown: the same call"),
         (7, "not told, no call follows: "),
     ],
 )
@@ -82,11 +82,12 @@ def test_a_monitor_that_had_all_its_texts_is_named(command: Command, write: Writ
 
 
 def test_a_check_is_told_and_later_ones_are_not_called_the_fourth(command: Command, write: Write) -> None:
-    changes = [step("edit_file", f"ok {at}", f"a.py v{at}") for at in range(5)]
+    changes = [step("edit_file", f"ok {at}", f"a.py v{at}") for at in range(6)]
     path = write("a.jsonl", run(*[one for change in changes for one in (change, CHECK)], EDIT))
     found = "the same check ended in the same way at least for the fourth time, with changes between"
     assert why(command, path, 7) == f"told: {found}"
-    assert why(command, path, 9) == f"not told, it was told of this trouble, and there is no way on to name: {found}"
+    assert why(command, path, 9) == f"not told, cooldown: {found}"
+    assert why(command, path, 11) == f"not told, there is nothing new to say: {found}"
 
 
 def test_a_text_that_waits_for_its_place_says_so(command: Command, write: Write) -> None:

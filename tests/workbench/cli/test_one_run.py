@@ -166,7 +166,7 @@ def test_the_first_call_shows_its_standing_rules() -> None:
     [
         ("quiet", "too few dead steps"),
         ("cap", "the run has had all its texts"),
-        ("duplicate", "the same text was said last"),
+        ("duplicate", "there is nothing new to say"),
         ("unavailable", "no evaluation"),
         ("final", "no call follows"),
         ("inject", "its text did not fit, or is in the history already"),

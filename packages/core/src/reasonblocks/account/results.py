@@ -85,7 +85,7 @@ def read_result(result: ToolResult, *, kind: Kind, given: JSON = None) -> Readin
     if not failed and coded is None and not made:
         failed = _says_failed(text, kind)
         if failed and edits:
-            failed = _says_failed(_without(text, own_values(given)), kind)
+            failed = _says_failed(_without_echo(text, given, kind), kind)
     nothing = (not failed or kind.searches) and says_nothing(text)
     failed = failed and not nothing
     waiting = not (failed or nothing or red or green) and says_unfinished(text)
@@ -102,9 +102,11 @@ def _says_failed(text: str, kind: Kind) -> bool:
     )
 
 
-def _without(text: str, values: Sequence[str]) -> str:
-    for value in values:
-        text = text.replace(value, "")
+def _without_echo(text: str, given: JSON, kind: Kind) -> str:
+    """Return the text without what the call wrote and would itself be read as an error; its beginning is kept."""
+    for value in own_values(given):
+        if not text.startswith(value) and _says_failed(value, kind):
+            text = text.replace(value, "")
     return text
 
 

@@ -36,7 +36,7 @@ from ..util.text import cut_with_hash, preview
 from . import gates, scoring
 
 RECORDS_KEPT = 8
-"""Completed steps in the trace state; the longest query needs 5."""
+"""Completed steps in the trace state; the longest query, whether the run is stalled, needs them all."""
 PREVIEW = 120
 """Characters of `thought_preview`."""
 TEXT_BYTES, ACTION_BYTES, INPUT_BYTES, OBSERVATION_BYTES = 1_000, 200, 80, 80

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..exceptions import Unavailable
 from ..monitors.excerpts import literal
 from ..monitors.kinds import TYPES
+from ..monitors.suite import LETTERS
 from ..render import guidance as render
 from ..requests import Advise, Advised, Flow, Say, ask
 from ..types import (
@@ -76,6 +77,8 @@ def speak(
         speech = yield from _with_advice(assessment, evaluation, speech)
     if _wants_lesson(state, assessment, evaluation, settings):
         speech = yield from _with_lesson(state, assessment, evaluation, speech, model, settings)
+    if evaluation.monitor in LETTERS and speech.text == evaluation.fact and gates.is_known(state):
+        return replace(speech, gate="duplicate")
     injection = render.monitor_injection(speech.text, speech.pattern_ids)
     if injection is None:
         return replace(speech, gate="quiet")

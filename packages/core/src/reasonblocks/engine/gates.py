@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ..account.observe import CHECK_LOOP
+from ..monitors.suite import LETTERS
 from ..types import Evaluation, FSMState, GateDecision, Tier, TierUse, TraceState
 from ..util.text import collapse, digest
 
@@ -17,6 +19,8 @@ E1_COMPOSITE = 0.15
 """A composite above this opens the E1 gate, and is a signal for E2."""
 LOOK_BACK = 2
 """Previous steps whose fired monitors keep the E1 gate open."""
+APART = 4
+"""Steps in a row that were not dead, after which dead ones are another trouble."""
 RETRY_AFTER = 3
 """Calls after which an empty or failed E1 or E2 request is retried."""
 E3_RETRIES = 3
@@ -65,6 +69,22 @@ def cools_down(state: TraceState, now: FSMState) -> bool:
 def is_duplicate(state: TraceState, text: str) -> bool:
     """Return True if the text equals the monitor text that was injected last, white space aside."""
     return state.injected_text == text_key(text)
+
+
+def is_known(state: TraceState) -> bool:
+    """Return True if the agent was told of this trouble: since that text no `APART` steps in a row were live.
+
+    Another text about it needs a way on: a second fact alone says nothing new, and small models gave up after it. A
+    check that ends in the same way goes with changes, which are live, so all that follow its first text are known.
+    """
+    told = [one.step for one in state.injected if one.monitor in LETTERS]
+    account = state.account
+    since = state.steps_begun - told[-1] if told else 0
+    if not told or since > len(account.letters):
+        return False
+    if account.did.due == "check" and account.check is not None:
+        return account.check.row > CHECK_LOOP
+    return "." * APART not in account.letters[-since:]
 
 
 def text_key(text: str) -> str:

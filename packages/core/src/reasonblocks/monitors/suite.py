@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..requests import Evaluate
-from ..types import Account, Doubt, Evaluation, Injected, Memories, Patience, Step
+from ..types import Account, Doubt, Evaluation, Memories, Patience, Step
 from ..util.text import words
 from .builtin import BY_NAME
 from .claims import doubts_of
@@ -34,8 +34,6 @@ TASK_WORDS = 5
 LONG_WORD = 5
 TASK_HEAD = 2_000
 """Characters of a task in which its longer words are looked for."""
-APART = 4
-"""Steps in a row that were not dead, after which dead ones are another trouble."""
 KIND_OF: Mapping[str, str] = {"A": "repeat", "B": "error", "b": "error", "C": "reworded", "c": "reworded", "a": "stale"}
 """The kinds of findings by letter; another letter is the same result of different calls."""
 
@@ -144,8 +142,6 @@ def _spoken(name: str, quiet: Evaluation, request: Evaluate, settings: SuiteSett
         path = "custom"
     if not told.fact or told.waits:
         return None
-    if name in LETTERS and not told.hint and is_known(account, request.injected, index):
-        return None
     return Evaluation(
         inject=True,
         intervention_text=told.text,
@@ -161,15 +157,6 @@ def _spoken(name: str, quiet: Evaluation, request: Evaluate, settings: SuiteSett
         kind=_kind(name, account, []),
         doubts=quiet.doubts,
     )
-
-
-def is_known(account: Account, injected: Sequence[Injected], index: int) -> bool:
-    """Return True if the agent was told of this trouble: since its last text no `APART` steps in a row were live.
-
-    Another text about it needs a way on: a second fact alone says nothing new, and small models gave up after it.
-    """
-    since = index + 1 - max((told.step for told in injected), default=0)
-    return bool(injected) and since <= len(account.letters) and "." * APART not in account.letters[-since:]
 
 
 def is_told(account: Account, patience: Patience) -> bool:

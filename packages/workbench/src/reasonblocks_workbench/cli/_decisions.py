@@ -14,7 +14,7 @@ from reasonblocks.monitors.builtin import MONITORS
 from reasonblocks.monitors.kinds import TYPES
 from reasonblocks.monitors.patience import is_reached, rung_in_use
 from reasonblocks.monitors.profile import explores
-from reasonblocks.monitors.suite import DOUBTING, is_known, is_told
+from reasonblocks.monitors.suite import DOUBTING, is_told
 from reasonblocks.monitors.suite import LETTERS as LOOPS
 from reasonblocks.monitors.told import TEXTS, text_about
 from reasonblocks.types import JSON, FSMState, Injection, StepDecision, ToolCall
@@ -27,7 +27,7 @@ SILENCES: Mapping[str, str] = {
     "quiet": "too few dead steps",
     "cap": "the run has had all its texts",
     "cooldown": "cooldown",
-    "duplicate": "the same text was said last",
+    "duplicate": "there is nothing new to say",
     "dropped": "dropped by on_injection",
     "unavailable": "no evaluation",
     "final": "no call follows",
@@ -267,11 +267,8 @@ def _silence(replayed: ReplayedRun, index: int) -> str:
     if not able:
         return ""
     step, roles = replayed.run.steps[index], replayed.tool_roles
-    found = text_about(step, index, stand.account, stand.sightings, roles)
-    if loops and found.waits:
+    if loops and text_about(step, index, stand.account, stand.sightings, roles).waits:
         return "the agent goes round, and soon comes to where it can make an untried call"
-    if loops and found.fact and not found.hint and is_known(stand.account, stand.injected, index):
-        return "it was told of this trouble, and there is no way on to name"
     return "there is nothing new to say"
 
 

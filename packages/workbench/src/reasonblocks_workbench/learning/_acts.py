@@ -12,7 +12,7 @@ from reasonblocks.account.sameness import call_text, hash_of, own_values, result
 from reasonblocks.masking import MASK, announces
 from reasonblocks.masking.mask import LONGEST, label, run_label, short, whole_words, without_secrets
 from reasonblocks.monitors.excerpts import NAME_LENGTH, plain
-from reasonblocks.types import JSON, Step
+from reasonblocks.types import JSON, Step, ToolCall
 from reasonblocks.util.json import canonical
 from reasonblocks.util.text import collapse, digest, words
 
@@ -86,9 +86,11 @@ def act_of(step: Step, tool_roles: Mapping[str, str], private: frozenset[str]) -
     """Return the step as learning keeps it."""
     calls, results = step.tool_calls[:MAX_CALLS], step.tool_results[:MAX_CALLS]
     kinds = [kind_of(call, tool_roles) for call in calls]
-    by_call = dict(zip([call.id for call in calls], kinds, strict=True))
+    by_call = {call.id: (call, kind) for call, kind in zip(calls, kinds, strict=True)}
+    first = (calls[0], kinds[0]) if calls else (ToolCall(id="", name=""), NONE)
+    made = [by_call.get(result.call_id, first) for result in results]
     readings = [
-        read_result(result, kind=by_call.get(result.call_id, kinds[0] if kinds else NONE)) for result in results
+        read_result(result, kind=kind, given=call.arguments) for (call, kind), result in zip(made, results, strict=True)
     ]
     failed = [reading.text for reading in readings if reading.failed]
     parsed = calls[0].arguments if calls else {}
