@@ -80,8 +80,8 @@ def is_stalled(state: TraceState) -> bool:
         return False
     if newest[-1].step - newest[0].step >= LASTING_STEPS:  # a step between them was not evaluated
         return False
-    told = {injected.monitor for injected in state.injected if injected.step <= newest[0].step}
-    return not told.isdisjoint(set.intersection(*(set(record.fired) for record in newest)))
+    lasting = set.intersection(*(set(record.fired) for record in newest))
+    return any(one.monitor in lasting and one.step <= newest[0].step for one in state.injected)
 
 
 def is_over_budget(state: TraceState) -> bool:
