@@ -63,6 +63,22 @@ def test_the_text_of_errors_in_turn_waits_for_the_one_that_lists_what_may_be_giv
     assert found[6].hint == 'Not tried yet: find_orders(date="17-Mar-2026"), find_orders(date="03/17/2026").'
 
 
+def test_what_an_error_lists_is_not_named_once_a_call_was_accepted() -> None:
+    listing = "Error: cannot read the date '17 Mar'. Forms: 17-Mar-2026, 2026/03/17, 03/17/2026."
+    refused = act("find_orders", listing, is_error=True, date="17 Mar")
+    accepted = act("find_orders", "O1344: chair, total 178.74", date="2026/03/17")
+    assert (
+        said([refused, refused]) == 'Not tried yet: find_orders(date="17-Mar-2026"), find_orders(date="2026/03/17"), '
+        'find_orders(date="03/17/2026").'
+    )
+    assert said([refused, accepted, accepted, accepted]) == ""
+
+
+def test_a_call_that_failed_is_not_the_one_to_go_back_to() -> None:
+    wrong = act("go", "Error: no door to 'roof' here. Doors: attic, cellar, pantry.", is_error=True, door="roof")
+    assert "roof" not in said([HALL, ATTIC, HALL, CELLAR, HALL, wrong, CELLAR])
+
+
 @settings(deadline=None)
 @hypothesis_given(st.lists(st.sampled_from([HALL, ATTIC, LOFT, ROOF, CELLAR, VAULT]), min_size=6, max_size=30))
 def test_a_text_waits_two_steps_at_most_and_only_while_the_agent_goes_round(run: list[Step]) -> None:

@@ -168,13 +168,13 @@ def untried_text(found: Alternatives, call: ToolCall, *, failed: bool) -> str:
     """Return the sentence about calls that were not made yet; "" without any, or if one cannot be written.
 
     Where a list was shown elsewhere, the call that showed it comes first. After an error, values are named only if they
-    are in it. `call` is the newest one.
+    are in it, and an error's values no more once a call was accepted. `call` is the newest one.
     """
     form = found.form
     if form is None or (failed and (not found.newest or found.here)) or (found.here and looks_up(form.tool)):
         return ""
     calls = _calls(form, found.names)
-    if not calls:
+    if not calls or (not failed and not found.newest and not found.shown_by and call.name == form.tool):
         return ""
     if not _is_away(found, call):
         return f"Not tried yet{' after this result' * found.here}: {', '.join(calls)}."

@@ -60,7 +60,7 @@ _LISTS = frozenset({LIST, SEARCH})
 class Alternatives(NamedTuple):
     """Values of one list that no argument had so far, and the `form` of the call that takes them.
 
-    `shown_by` is the call that showed the list, "" for one of several.
+    `shown_by` is the call that showed the list, "" for one of several or one that failed.
 
     `newest` if the list was in the last result; `seen` is the step that showed it. The list is `elsewhere` if it is
     older, and the last result has one of its kind, as each room has its doors. With `here`, every member was an
@@ -124,8 +124,9 @@ def gather(step: Step, index: int, account: Account, memory: JSON, tool_roles: M
     known = {one.kind for one in lists}
     kinds = {call.id: kind_of(call, tool_roles) for call in step.tool_calls[:MAX_CALLS]}
     changes = any(kind.changes for kind in kinds.values())
-    new = [] if changes else list(_shown(step, index, kinds, tool_roles, known))
-    if new and account.did.failed and len(step.tool_calls) == len(step.tool_results) == 1:
+    failed = account.did.failed
+    new = [] if changes else list(_shown(step, index, kinds, tool_roles, known, failed=failed))
+    if new and failed and len(step.tool_calls) == len(step.tool_results) == 1:
         uses = _refused(uses, step.tool_calls[0], step.tool_results[0].output, new, index, tool_roles)
     return {
         "shown": [one.row for one in (_with(lists, new) if new else lists)],
@@ -306,14 +307,21 @@ def _refused(
 
 
 def _shown(
-    step: Step, index: int, kinds: Mapping[str, Kind], tool_roles: Mapping[str, str], known: Collection[int]
+    step: Step,
+    index: int,
+    kinds: Mapping[str, Kind],
+    tool_roles: Mapping[str, str],
+    known: Collection[int],
+    *,
+    failed: bool,
 ) -> Iterator[_List]:
     """Yield the lists in the results of tools that list or read, and for a tool itself those in its own.
 
-    A list of one member, as in a room with one door, is one of a kind that is `known`.
+    A list of one member, as in a room with one door, is one of a kind that is `known`. A call that `failed` is not the
+    one to go back to for its list.
     """
     calls = {call.id: call for call in step.tool_calls}
-    shown_by = call_line(step.tool_calls) if len(step.tool_calls) == 1 else ""
+    shown_by = call_line(step.tool_calls) if len(step.tool_calls) == 1 and not failed else ""
     room = MAX_ADDED
     for result in step.tool_results[:MAX_CALLS]:
         call = calls.get(result.call_id) or ToolCall(id="", name=result.name)
