@@ -14,6 +14,7 @@ from pathlib import PurePath
 
 from reasonblocks import Budget, Escalate, ReasonBlocks
 from reasonblocks.exceptions import RecordError
+from reasonblocks.types import AdviceRequest
 from reasonblocks_workbench.replay import ReplayedRun, replay
 from reasonblocks_workbench.traces import RecordedRun, read_runs
 
@@ -66,6 +67,12 @@ class Replays:
         self._look = client(second_look="always", mode="observe")
         self._after = client(escalate=Escalate(model="strong"))
         self._at_once = client(escalate=Escalate(model="strong", after=0))
+        self._asked = 0
+        self._advised = client(advisor=self._advise)
+
+    def _advise(self, request: AdviceRequest) -> str:
+        self._asked += 1
+        return "Read the log."
 
     def count(self, run: RecordedRun, counted: Counted) -> Iterator[dict[str, object]]:
         """Count one run, and yield the texts that it would have got."""
@@ -85,9 +92,10 @@ class Replays:
         counts.update(doubt="claim_contradiction" in doubts, unchecked=bool(doubts))
         escalated = _escalated(replay(self._after, run))
         counts.update(escalated=bool(escalated), calls=len(escalated))
-        at_once = replay(self._at_once, run)
-        counts.update({"at once": bool(_escalated(at_once))})
-        counts.update(asked=sum(decision.gate_decision == "inject" for decision in at_once.decisions))
+        counts.update({"at once": bool(_escalated(replay(self._at_once, run)))})
+        self._asked = 0
+        replay(self._advised, run, advise=True)
+        counts.update(asked=self._asked)
         for at, text in lines:
             yield {"lever": "budget", "run": run.run_id, "steps": len(run.steps), "before call": at, "text": text}
         for told in looked.decisions[-1].withheld if looked.decisions else ():
