@@ -66,6 +66,11 @@ def test_a_check_that_ends_in_the_same_way_is_told_once() -> None:
     assert told(steps) == [8]
 
 
+def test_that_an_act_was_answered_is_no_way_on() -> None:
+    again = acted("refund_order", {"order": "A-1"}, "The refund was sent.")
+    assert len(told([again] * 12)) == 1
+
+
 def test_an_advisor_is_asked_for_a_way_on_and_its_advice_is_told() -> None:
     asked = []
 

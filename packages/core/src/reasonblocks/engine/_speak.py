@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..exceptions import Unavailable
 from ..monitors.excerpts import literal
+from ..monitors.hints.replies import ANSWERED
 from ..monitors.kinds import TYPES
 from ..monitors.suite import LETTERS
 from ..render import guidance as render
@@ -77,7 +78,7 @@ def speak(
         speech = yield from _with_advice(assessment, evaluation, speech)
     if _wants_lesson(state, assessment, evaluation, settings):
         speech = yield from _with_lesson(state, assessment, evaluation, speech, model, settings)
-    if evaluation.monitor in LETTERS and speech.text == evaluation.fact and gates.is_known(state):
+    if evaluation.monitor in LETTERS and not _has_way_on(speech, evaluation) and gates.is_known(state):
         return replace(speech, gate="duplicate")
     injection = render.monitor_injection(speech.text, speech.pattern_ids)
     if injection is None:
@@ -88,6 +89,11 @@ def speak(
     if gates.is_duplicate(state, told.text):
         return replace(speech, gate="duplicate")
     return replace(speech, injection=told)
+
+
+def _has_way_on(speech: Speech, evaluation: Evaluation) -> bool:
+    """Return True if a text is more than what the agent did: a hint, a lesson or advice."""
+    return speech.text != evaluation.fact and (speech.hint != ANSWERED or bool(speech.pattern_ids))
 
 
 def doubts_of(assessment: Assessment) -> tuple[Doubt, ...]:

@@ -8,6 +8,8 @@ from ...types.account import FAILED
 from ..excerpts import literal, shortened_line
 from .moment import Moment
 
+ANSWERED = "Each of these calls was answered without an error."
+"""What is said of an act that was made again: true, and no way on."""
 _DEMANDS = re.compile(
     r"[^.\n]{0,160}\b(?:must|please (?:always|make sure|provide|format|use)|should be|has to|exactly one"
     r"|mak(?:e|ing) sure|format your)\b[^\n]{0,200}",
@@ -30,4 +32,4 @@ def made_again(moment: Moment) -> str:
     same = [one for one in moment.account.actions if one.call == moment.now.call]
     if len(same) < 2 or any(one.flags & FAILED for one in same):
         return ""
-    return "Each of these calls was answered without an error."
+    return ANSWERED
