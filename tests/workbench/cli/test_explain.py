@@ -77,7 +77,7 @@ def test_a_monitor_that_had_all_its_texts_is_named(command: Command, write: Writ
     live = [step("read_file", f"text {at}", f"a{at}.py") for at in range(20)]
     troubles = [one for at in range(0, 20, 5) for one in (*live[at : at + 5], *[FAILED] * 5)]
     path = write("a.jsonl", run(*troubles, EDIT))
-    assert ["told: " in why(command, path, at)[:6] for at in (9, 18, 28)] == [True] * 3
+    assert [why(command, path, at).startswith("told: ") for at in (9, 18, 28)] == [True] * 3
     assert why(command, path, 38).startswith("not told, semantic_loop had all 3 texts: the same call")
 
 

@@ -9,7 +9,7 @@ from ..excerpts import literal, shortened_line
 from .moment import Moment
 
 ANSWERED = "Each of these calls was answered without an error."
-"""What is said of an act that was made again: true, and no way on."""
+"""The sentence about an act that was made again: it is true, and no way on."""
 _DEMANDS = re.compile(
     r"[^.\n]{0,160}\b(?:must|please (?:always|make sure|provide|format|use)|should be|has to|exactly one"
     r"|mak(?:e|ing) sure|format your)\b[^\n]{0,200}",
