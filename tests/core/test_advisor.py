@@ -65,17 +65,22 @@ def test_it_is_asked_only_when_a_text_is_due_and_its_answer_follows_the_fact() -
     assert play(client(advise).session(), [False] * 20)[-1].advisor_ms is None
 
 
-def test_it_replaces_the_hint_and_keeps_the_fact() -> None:
-    def words(number: int) -> Step:
-        said = "Error: unknown option --fast. Did you mean --quick?"
-        return acted("bash", {"command": "run --fast"}, said, is_error=True, thought="I run it.")
+def test_its_answer_follows_the_fact_and_the_hint() -> None:
+    def room(name: str, doors: str) -> Step:
+        return acted("go", {"door": name}, f"You are in the {name}. Doors: {doors}.", thought="I go.")
+
+    hall, kitchen, attic = (
+        room("hall", "kitchen, attic, garden"),
+        room("kitchen", "hall"),
+        room("attic", "hall, cellar"),
+    )
 
     def texts(advisor: object) -> list[str]:
-        session = client(advisor).session(task="Fix it.")
+        session = client(advisor).session(task="Find the exit.")
         done = None
-        for number in range(12):
+        for number, step in enumerate([hall, kitchen, hall, attic, hall, *[kitchen, hall] * 2]):
             session.end_step(session.begin_step(StepInput(key=str(number), completed=done)), StepOutcome(model="m"))
-            done = words(number)
+            done = step
         return told(session.step_log)
 
     seen: list[AdviceRequest] = []
@@ -84,8 +89,9 @@ def test_it_replaces_the_hint_and_keeps_the_fact() -> None:
         seen.append(request)
         return ADVICE
 
-    assert texts(advise)[0] == f"{seen[0].fact} {SAID}"
-    assert texts(None)[0] == seen[0].text == f"{seen[0].fact} {seen[0].hint}".strip()
+    hint = 'Not tried yet: go(door="garden").'
+    assert texts(advise) == [f"{seen[0].fact} {hint} {SAID}"]
+    assert (texts(None), seen[0].hint) == ([f"{seen[0].fact} {hint}"], hint) == ([seen[0].text], hint)
 
 
 def test_a_lesson_stands_between_the_fact_and_the_advice() -> None:

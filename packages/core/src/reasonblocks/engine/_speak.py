@@ -41,7 +41,7 @@ class Speech:
     text: str = ""
     """The monitor's own text, or its evidence with an E2's intervention."""
     hint: str = ""
-    """The part of the text at its end that is a way on: the monitor's, or an advisor's."""
+    """The part of the text at its end that is a way on: the monitor's, an advisor's, or both."""
     pattern_ids: tuple[str, ...] = ()
     injection: Injection | None = None
     failed: bool = False
@@ -156,13 +156,13 @@ def _wants_advice(state: TraceState, assessment: Assessment, evaluation: Evaluat
 
 
 def _with_advice(assessment: Assessment, evaluation: Evaluation, speech: Speech) -> Flow[Speech]:
-    """Replace the hint by the advisor's answer, if it gives one. The fact stays."""
+    """Say the advisor's answer, if it gives one, at the end of the text."""
     fact = _fact_of(evaluation, speech.text)
     advised = yield from ask(Advise(step=assessment.step, fact=fact, hint=evaluation.hint, text=speech.text))
     if not advised.text:
         return replace(speech, advised=advised)
-    hint = f"{render.ADVISOR} {literal(advised.text)}"
-    return replace(speech, text=f"{fact} {hint}", hint=hint, advised=advised)
+    said = f"{render.ADVISOR} {literal(advised.text)}"
+    return replace(speech, text=f"{speech.text} {said}", hint=f"{speech.hint} {said}".strip(), advised=advised)
 
 
 def _fact_of(evaluation: Evaluation, text: str) -> str:
