@@ -19,6 +19,8 @@ STEP_DEADLINE_MS = 60_000
 """Nothing is left out because the machine is busy with the model."""
 
 
+OWN_TOOLS = {"go": "read"}
+"""Roles for an advisor, which is told no result of a tool whose name shows no role. Texts are the same with them."""
 STRONG = "strong"
 """The name of the stronger model, in a route."""
 ADVISOR: ContextVar[Callable[[AdviceRequest], Advice | None] | None] = ContextVar("advisor", default=None)
@@ -49,6 +51,7 @@ def _client(
         second_look=second_look or False,
         escalate=Escalate(model=STRONG, after=0) if escalate else None,
         advisor=_advise if advisor else None,
+        tool_roles=OWN_TOOLS if advisor else {},
         patience=patience,
         step_deadline_ms=STEP_DEADLINE_MS,
         strict=True,
