@@ -36,6 +36,19 @@ def test_a_room_with_one_door_shows_no_list_and_the_way_to_an_untried_door_is_sa
     assert said(way) == 'Not tried yet: go(door="cellar"), go(door="pantry").'
 
 
+@settings(deadline=None)
+@hypothesis_given(st.lists(st.sampled_from([HALL, ATTIC, LOFT, ROOF, CELLAR, VAULT]), min_size=6, max_size=30))
+def test_the_way_to_an_untried_door_begins_in_the_room_where_the_agent_is(run: list[Step]) -> None:
+    way = re.search(r'"(\w+)"\) and then ', said(run))
+    assert way is None or re.search(rf"Doors: .*\b{way[1]}\b", run[-1].tool_results[0].output)
+
+
+def test_from_a_room_that_does_not_lead_there_no_way_is_said() -> None:
+    walk = [HALL, ATTIC, LOFT, ATTIC, LOFT]
+    assert said([*walk, ROOF]) == ""
+    assert said([*walk, ATTIC]) == 'Not tried yet: go(door="loft") and then go(door="roof").'
+
+
 @pytest.mark.parametrize(
     ("cycle", "told_at"),
     [

@@ -71,7 +71,7 @@ def text_about(step: Step, index: int, account: Account, sightings: JSON, roles:
         found = untried.alternatives(sightings, index)
         hint = untried_text(found, call, failed=moment.failed)
         row = "untried" if hint else ""
-        later = _is_away(found, call) if hint else moment.failed and not found.newest
+        later = _is_away(found, call) or (not hint and moment.failed and not found.newest)
         waits = later and _comes_back_to(found.seen, index, account)
     return Told(f"{fact}: {quoted(line)}." if line else f"{fact}.", hint, row, waits)
 

@@ -21,7 +21,7 @@ from .forms import Form, Use, form_of_call, refused, with_use
 from .listed import HEAD, LONGEST_LIST, labelled_names, lists_in
 from .memory import count, table
 from .offers import LONGEST_NAME, changes_nothing, may_offer, may_show, may_take
-from .roles import trust_of
+from .roles import looks_up, trust_of
 
 BITS = 2_048
 """Bits of the set of all used values; two values that share a bit only hide an alternative."""
@@ -60,7 +60,8 @@ _LISTS = frozenset({LIST, SEARCH})
 class Alternatives(NamedTuple):
     """Values of one list that no argument had so far, and the `form` of the call that takes them.
 
-    `shown_by` is the call that showed the list, "" for one of several or one that failed.
+    `shown_by` is the call that showed the list, "" for one of several, one that failed, or one that cannot be made from
+    the place where the agent is.
 
     `newest` if the list was in the last result; `seen` is the step that showed it. The list is `elsewhere` if it is
     older, and the last result has one of its kind, as each room has its doors. With `here`, every member was an
@@ -193,11 +194,19 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
         names = [name for name in members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= MANY:
             elsewhere = not newest and one.kind in here
-            return Alternatives(tuple(names[:NAMED]), newest, use.form, one.seen, elsewhere, shown_by=one.call)
+            there = elsewhere and not looks_up(use.form.tool)
+            shown_by = "" if there and one.call not in _calls_here(lists, one.kind, last, use.form) else one.call
+            return Alternatives(tuple(names[:NAMED]), newest, use.form, one.seen, elsewhere, shown_by=shown_by)
         if not names and newest and "after" in kept and not left_here.names and not use.form.prefix:
             left = [name for name in members if not _has(used, _after(kept["after"], name))]
             left_here = Alternatives(tuple(left[:NAMED]), newest, use.form, one.seen, here=True) if left else _NONE
     return left_here
+
+
+def _calls_here(lists: Sequence[_List], kind: int, last: int, form: Form) -> list[str]:
+    """Return the calls with the members of the newest lists of a kind, as the doors of the room where the agent is."""
+    here = [one for one in lists if one.seen == last and one.kind == kind]
+    return [call_line([form.call(name)]) for one in here for name in one.members]
 
 
 def _values(calls: Sequence[ToolCall]) -> tuple[set[str], set[str]]:
