@@ -146,7 +146,7 @@ class Arm:
     `lessons` adds tiers E1 and E2, `rules` the standing rules at the first call of a whole run. `patience` is the rung
     at which monitors speak, None for the default. `second_look` takes back an agent's own end of the task once,
     `budget` tells the steps that a task has, `escalate` sends the calls after a first text to the stronger model, and
-    `advisor` asks that for the way on in each text; without one, the agent's own.
+    `advisor` asks that for advice at the end of each text; without one, the agent's own.
     """
 
     name: str

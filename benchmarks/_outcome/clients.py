@@ -20,7 +20,10 @@ STEP_DEADLINE_MS = 60_000
 
 
 OWN_TOOLS = {"go": "read"}
-"""Roles for an advisor, which is told no result of a tool whose name shows no role. Texts are the same with them."""
+"""The role of `go` for an advisor, which is told no result of a tool whose name shows no role.
+
+With it, texts quote an error of `go`, too; guided houses have none.
+"""
 STRONG = "strong"
 """The name of the stronger model, in a route."""
 ADVISOR: ContextVar[Callable[[AdviceRequest], Advice | None] | None] = ContextVar("advisor", default=None)

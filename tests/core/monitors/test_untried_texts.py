@@ -49,6 +49,13 @@ def test_from_a_room_that_does_not_lead_there_no_way_is_said() -> None:
     assert said([*walk, ATTIC]) == 'Not tried yet: go(door="loft") and then go(door="roof").'
 
 
+def test_of_two_rooms_with_untried_doors_the_one_that_can_be_reached_from_here_is_said() -> None:
+    kitchen = act("go", "You are in the kitchen. Doors: loft, mill, yard.", door="Kitchen")
+    loft = act("go", "You are in the loft. Doors: kitchen, mill, zoo.", door="loft")
+    mill = act("go", "You are in the mill. Doors: kitchen.", door="mill")
+    assert said([kitchen, loft, mill] * 2) == 'Not tried yet: go(door="Kitchen") and then go(door="yard").'
+
+
 @pytest.mark.parametrize(
     ("cycle", "told_at"),
     [

@@ -68,11 +68,11 @@ class ReasonBlocks:
     ends a run that is "stalled" or "over_budget", or for which `stop_when(run)` returns a reason. `budget` ends it when
     its calls, tokens, dollars or seconds are used up, limits the calls of tools, and tells the agent what is left;
     "auto" only tells what the framework's own limits leave. `escalate` gives a stuck run a stronger model, or more
-    effort, for a few calls, and `advisor`, a callable `(AdviceRequest) -> str | None` or a model, is asked for the way
-    on in a monitor's text; it may take 15 seconds. `second_look` gives an agent that ends by itself one more call, with
-    facts: "doubt" (or True) if its newest check failed or its answer claims a check that never ran, "unchecked" also if
-    it changed something after its newest check, and "always" in each run. `mailbox` holds the notes that persons write
-    to live runs: each is injected once, first in the guidance, unless `operator_notes` is False.
+    effort, for a few calls, and `advisor`, a callable `(AdviceRequest) -> str | None` or a model, is asked what to try
+    next, for the end of a monitor's text; it may take 15 seconds. `second_look` gives an agent that ends by itself one
+    more call, with facts: "doubt" (or True) if its newest check failed or its answer claims a check that never ran,
+    "unchecked" also if it changed something after its newest check, and "always" in each run. `mailbox` holds the notes
+    that persons write to live runs: each is injected once, first in the guidance, unless `operator_notes` is False.
 
     `strict` raises errors of steering instead of logging them. Your own callables run in daemon threads for at most
     `step_deadline_ms` a step; code that holds the interpreter lock cannot be stopped.

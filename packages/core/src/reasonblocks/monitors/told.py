@@ -167,8 +167,9 @@ def _line(moment: Moment) -> str:
 def untried_text(found: Alternatives, call: ToolCall, *, failed: bool) -> str:
     """Return the sentence about calls that were not made yet; "" without any, or if one cannot be written.
 
-    Where a list was shown elsewhere, the call that showed it comes first. After an error, values are named only if they
-    are in it, and an error's values no more once a call was accepted. `call` is the newest one.
+    Where a list was shown elsewhere, the call that showed it comes first; if that cannot be made from here, nothing is
+    said. After an error, values are named only if they are in it, and an error's values no more once a call was
+    accepted. `call` is the newest one.
     """
     form = found.form
     if form is None or (failed and (not found.newest or found.here)) or (found.here and looks_up(form.tool)):
@@ -186,8 +187,8 @@ def untried_text(found: Alternatives, call: ToolCall, *, failed: bool) -> str:
 def _is_away(found: Alternatives, call: ToolCall) -> bool:
     """Return True if the agent has to go elsewhere before it can make the untried calls.
 
-    So it is if the tool that takes members showed this older list itself, and was called since: it leads from place to
-    place, and the last place, such as a room with one door, has no list.
+    So it is if the last result has another list of this kind. Or if it has none, and the tool that takes members showed
+    the older list itself and was called since: it leads from place to place, as to a room with one door.
     """
     form = found.form
     if form is None or looks_up(form.tool):

@@ -60,8 +60,8 @@ _LISTS = frozenset({LIST, SEARCH})
 class Alternatives(NamedTuple):
     """Values of one list that no argument had so far, and the `form` of the call that takes them.
 
-    `shown_by` is the call that showed the list, "" for one of several, one that failed, or one that cannot be made from
-    the place where the agent is.
+    `shown_by` is the call that showed the list. It is "" if that was one of several, if it failed, or if it was a move
+    that cannot be made from here.
 
     `newest` if the list was in the last result; `seen` is the step that showed it. The list is `elsewhere` if it is
     older, and the last result has one of its kind, as each room has its doors. With `here`, every member was an
@@ -184,7 +184,7 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
     lists, uses = _lists(kept), _uses(kept)
     used, last = _unpacked(kept.get("used")), count(kept, "last")
     here = {one.kind for one in lists if one.seen == last}
-    left_here = _NONE
+    left_here, too_far = _NONE, None
     for one in reversed(lists):
         newest = one.seen == last
         use = next((use for use in reversed(uses) if use.kind == one.kind and use.suits(one.members)), None)
@@ -194,19 +194,22 @@ def alternatives(memory: JSON, index: int) -> Alternatives:
         names = [name for name in members if not any(_has(used, known) for known in _names_of(name.lower()))]
         if 0 < len(names) <= MANY:
             elsewhere = not newest and one.kind in here
-            there = elsewhere and not looks_up(use.form.tool)
-            shown_by = "" if there and one.call not in _calls_here(lists, one.kind, last, use.form) else one.call
-            return Alternatives(tuple(names[:NAMED]), newest, use.form, one.seen, elsewhere, shown_by=shown_by)
+            found = Alternatives(tuple(names[:NAMED]), newest, use.form, one.seen, elsewhere, shown_by=one.call)
+            if not elsewhere or _is_in_reach(one, lists, last, use.form):
+                return found
+            too_far = too_far or found._replace(shown_by="")
         if not names and newest and "after" in kept and not left_here.names and not use.form.prefix:
             left = [name for name in members if not _has(used, _after(kept["after"], name))]
             left_here = Alternatives(tuple(left[:NAMED]), newest, use.form, one.seen, here=True) if left else _NONE
-    return left_here
+    return too_far or left_here
 
 
-def _calls_here(lists: Sequence[_List], kind: int, last: int, form: Form) -> list[str]:
-    """Return the calls with the members of the newest lists of a kind, as the doors of the room where the agent is."""
-    here = [one for one in lists if one.seen == last and one.kind == kind]
-    return [call_line([form.call(name)]) for one in here for name in one.members]
+def _is_in_reach(one: _List, lists: Sequence[_List], last: int, form: Form) -> bool:
+    """Return False if the list was shown by a move to a place to which no list of the last result leads."""
+    if not one.call.startswith(f"{form.tool}(") or looks_up(form.tool):
+        return True
+    near = [name for other in lists if other.seen == last and other.kind == one.kind for name in other.members]
+    return any(f'="{form.prefix}{name}"'.lower() in one.call.lower() for name in near)
 
 
 def _values(calls: Sequence[ToolCall]) -> tuple[set[str], set[str]]:
