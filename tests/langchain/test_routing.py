@@ -163,7 +163,9 @@ def test_a_chat_model_gives_advice(way: Way) -> None:
     mw = middleware(steering(evaluator=ScriptedEvaluator(told), advisor=wise))
     way(agent(ScriptedModel(script=stuck()), mw))
     (entry,) = [entry for entry in mw.step_log if entry.advisor_ms is not None]
-    assert entry.intervention_texts == ('Step 4 looked again. Another model, asked for advice, says: "Read the log."',)
+    assert entry.intervention_texts == (
+        'Step 4 looked again. Read what it said. Another model, asked for advice, says: "Read the log."',
+    )
     assert (entry.advisor_tokens, len(wise.seen), wise.seen[0].tools) == (110, 1, ())
 
 

@@ -203,7 +203,9 @@ def test_a_model_of_the_sdk_gives_advice(way: str) -> None:
         assert len(asked_for_advice) == 1
         assert not asked_for_advice[0].body.get("tools")
     (entry,) = [entry for entry in run.step_log if entry.advisor_ms is not None]
-    assert entry.intervention_texts == ('Step 4 looked again. Another model, asked for advice, says: "Read the log."',)
+    assert entry.intervention_texts == (
+        'Step 4 looked again. Read what it said. Another model, asked for advice, says: "Read the log."',
+    )
     assert (entry.advisor_tokens, run.outcome) == (110, "success")
 
 
