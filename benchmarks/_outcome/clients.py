@@ -17,8 +17,6 @@ from .arms import Arm, Rules
 
 STEP_DEADLINE_MS = 60_000
 """Nothing is left out because the machine is busy with the model."""
-
-
 OWN_TOOLS = {"go": "read"}
 """The role of `go` for an advisor, which is told no result of a tool whose name shows no role.
 
